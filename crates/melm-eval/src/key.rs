@@ -38,6 +38,8 @@ pub(crate) const ADDED: &[AddedKey] = &[
     // Before this key existed, a frozen embedding table included the rows of the markers.
     AddedKey { key: "markers.train", neutral: "false" },
     AddedKey { key: "generate.avoid_repeats", neutral: "false" },
+    AddedKey { key: "generate.distinct_mentions", neutral: "false" },
+    AddedKey { key: "generate.whole_words", neutral: "false" },
     AddedKey { key: "generate.keep_function_words", neutral: "false" },
     AddedKey { key: "generate.longest_mention", neutral: "0" },
     AddedKey { key: "generate.score_margin", neutral: "0.0" },

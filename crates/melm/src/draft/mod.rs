@@ -175,7 +175,7 @@ pub struct GuessedPiece {
     pub token: usize,
     /// The index of the piece among the pieces of the token.
     pub position: usize,
-    /// The masked piece, as the vocabulary writes it.
+    /// The masked piece, as the vocabulary writes it. With `generate.whole_words`, all pieces of the token.
     pub old: String,
     /// The guessed piece.
     pub new: String,

@@ -1,5 +1,6 @@
 //! One round of generation: masks pieces, fills them, and spells the new tokens.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use melm_nn::device::Device;
@@ -7,11 +8,12 @@ use melm_text::{Corpus, Sentence, Token};
 
 use super::GenerateSettings;
 use super::candidates::{Candidates, MaskedPiece};
-use super::fill::{FillContext, FillTask, Filler};
+use super::fill::{FillContext, FillTask, Filler, steps};
 use super::repeats::repeat_checks;
 use super::score::{MentionScorer, ScoreContext};
 use super::script::Scripts;
 use super::spell::{FilledToken, spell_token};
+use super::whole_words::collapse;
 use crate::Error;
 use crate::draft::{Draft, GuessedPiece, Replacement};
 use crate::entity_lm::EntityLm;
@@ -62,7 +64,7 @@ impl Drafter {
 
     /// Returns the number of entity tokens that no round can mask, because the model has no pieces for them.
     pub(crate) fn n_unmaskable(&self, linearized: &LinearizedCorpus) -> usize {
-        self.lm.masker().n_unmaskable(&linearized.windows, self.settings.mask.unit)
+        self.lm.masker().n_unmaskable(&linearized.windows, self.settings.effective_mask().unit)
     }
 
     /// Generates one draft for each linearized sentence of `corpus`. Fails with [`Error::Interrupted`] if
@@ -141,12 +143,18 @@ impl Drafter {
     fn mask<'w>(
         &mut self,
         sentence: &Sentence,
-        window: &'w Linearized,
+        source: &'w Linearized,
         key: StreamKey,
     ) -> FillTask<'w> {
         let tokenizer = self.lm.tokenizer();
-        let settings = &self.settings.mask;
-        let masked = self.lm.masker().mask_for_generation(window, settings, key.then("mask"));
+        let settings = self.settings.effective_mask();
+        let masked = self.lm.masker().mask_for_generation(source, &settings, key.then("mask"));
+        let (window, masked) = if self.settings.whole_words {
+            let (window, masked) = collapse(source, &masked, tokenizer.specials().mask);
+            (Cow::Owned(window), masked)
+        } else {
+            (Cow::Borrowed(source), masked)
+        };
         let mut entities = window.entities.iter().peekable();
         let mut set_of = Vec::with_capacity(masked.positions.len());
         for (position, original) in masked.positions.iter().zip(&masked.originals) {
@@ -158,19 +166,22 @@ impl Drafter {
                 1 => None,
                 _ => tokenizer.stands_alone(*original),
             };
-            let text = tokenizer.text(*original);
-            let piece = MaskedPiece { begins_word, stands_alone, text: text.as_deref() };
             let token = sentence.tokens()[entity.token].as_str();
+            let text = if self.settings.whole_words {
+                Some(Cow::Borrowed(token))
+            } else {
+                tokenizer.text(*original).map(Cow::Owned)
+            };
+            let piece = MaskedPiece { begins_word, stands_alone, text: text.as_deref() };
             let sentence_scripts = || Scripts::from_sentence(sentence);
             let constraint = self.candidates.constraint(&piece, token, sentence_scripts);
             set_of.push(self.candidates.set_for(constraint));
         }
         let chosen = vec![None; set_of.len()];
-        let avoids = self.settings.avoid_repeats;
-        let repeat_checks =
-            if avoids { repeat_checks(sentence, window, &masked) } else { Vec::new() };
-        let generator = window.stream(key.then("choose")).generator();
-        FillTask { window, masked, set_of, repeat_checks, generator, chosen }
+        let step_of = steps(&window, &masked, self.settings.order);
+        let repeat_checks = repeat_checks(sentence, &window, &masked, &self.settings);
+        let generator = source.stream(key.then("choose")).generator();
+        FillTask { source, window, masked, set_of, step_of, repeat_checks, generator, chosen }
     }
 
     /// Builds a draft from the filled windows of one source sentence. Returns the sentence, its replacements, and the
@@ -238,12 +249,21 @@ fn guessed_pieces<'t>(
         Some(GuessedPiece {
             token: entity.token,
             position: position - entity.piece_range.start,
-            old: tokenizer.piece(*original).to_owned(),
+            old: old_pieces(tokenizer, task, entity.token, *original),
             new: tokenizer.piece(chosen.candidate.piece).to_owned(),
             rank: chosen.rank,
             log_probability: chosen.candidate.log_probability,
         })
     })
+}
+
+/// Returns the masked piece of a token, as the vocabulary writes it, or all pieces of the token if they became one `<mask>`.
+fn old_pieces(tokenizer: &Tokenizer, task: &FillTask<'_>, token: usize, original: u32) -> String {
+    if original != tokenizer.specials().mask {
+        return tokenizer.piece(original).to_owned();
+    }
+    let range = task.source.piece_ranges[token - task.source.tokens.start].clone();
+    task.source.pieces[range].iter().map(|piece| tokenizer.piece(*piece)).collect()
 }
 
 /// Groups the chosen pieces of a draft into one replacement for each mention. Each piece comes with the index of its

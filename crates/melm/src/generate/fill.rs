@@ -1,7 +1,6 @@
 //! Fills masked positions in batches of windows of similar length. Each step of the fill order is one forward pass.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use melm_nn::config::Config;
 use melm_nn::device::Device;
@@ -20,11 +19,17 @@ use crate::stage::Control;
 
 /// A masked window that is being filled.
 pub(super) struct FillTask<'a> {
-    pub(super) window: &'a Linearized,
+    /// The window of the source sentence.
+    pub(super) source: &'a Linearized,
+    /// The window that is filled: the source's, or with `generate.whole_words` one in which each masked token has a single
+    /// piece.
+    pub(super) window: Cow<'a, Linearized>,
     /// The pieces of the window. Filling replaces each `<mask>` by the chosen piece.
     pub(super) masked: Masked,
     /// The index of the candidate set of each masked position.
     pub(super) set_of: Vec<usize>,
+    /// The step in which each masked position is filled.
+    pub(super) step_of: Vec<usize>,
     /// For each masked position, the tokens that the new token may not repeat. Empty if repeats are allowed.
     pub(super) repeat_checks: Vec<Option<RepeatCheck>>,
     pub(super) generator: Generator,
@@ -34,7 +39,13 @@ pub(super) struct FillTask<'a> {
 }
 
 impl FillTask<'_> {
-    /// Leaves out the candidates that would make the token at the masked position `index` repeat a token beside it.
+    /// Returns the indices of the masked positions that are filled in a step.
+    fn indices_of_step(&self, step: usize) -> Vec<usize> {
+        (0..self.step_of.len()).filter(|index| self.step_of[*index] == step).collect()
+    }
+
+    /// Leaves out the candidates that would make the token at the masked position `index` repeat a token that it may not
+    /// repeat.
     fn without_repeats<'c>(
         &self,
         candidates: &'c [Candidate],
@@ -97,13 +108,8 @@ impl Filler {
         on_filled: &mut dyn FnMut(usize) -> Control,
     ) -> Result<(), Error> {
         for batch in batches(tasks, context.settings.pieces_per_batch.get()) {
-            let n_steps = match context.settings.order {
-                FillOrder::AtOnce => 1,
-                FillOrder::LeftToRight => {
-                    batch.iter().map(|at| tasks[*at].chosen.len()).max().unwrap_or(0)
-                }
-            };
-            for step in 0..n_steps {
+            let last_step = batch.iter().flat_map(|at| &tasks[*at].step_of).max();
+            for step in 0..=*last_step.expect("a batch has masked positions") {
                 self.step(context, tasks, &batch, step)?;
                 // No window is complete yet, but a user who waits can stop here.
                 on_filled(0).or_interrupted()?;
@@ -125,15 +131,16 @@ impl Filler {
         self.batch.clear();
         self.set_of.clear();
         for task in batch.iter().map(|at| &tasks[*at]) {
-            let indices = indices_of_step(task, settings.order, step);
+            let indices = task.indices_of_step(step);
             if indices.is_empty() {
                 continue;
             }
             let start = self.batch.sentences.n_rows();
             self.batch.sentences.push(&task.masked.pieces, 0);
-            let positions = task.masked.positions[indices.clone()].iter();
-            self.batch.positions.extend(positions.map(|position| start + position));
-            self.set_of.extend(&task.set_of[indices]);
+            for index in indices {
+                self.batch.positions.push(start + task.masked.positions[index]);
+                self.set_of.push(task.set_of[index]);
+            }
         }
         let allowed = AllowedPieces { sets, set_of: &self.set_of };
         let k = settings.ranks.last();
@@ -141,7 +148,7 @@ impl Filler {
         let mut row = 0;
         for at in batch {
             let task = &mut tasks[*at];
-            for index in indices_of_step(task, settings.order, step) {
+            for index in task.indices_of_step(step) {
                 let candidates = task.without_repeats(self.out.row(row), index, tokenizer);
                 let chosen = choose(&candidates, settings, &mut task.generator);
                 let original = task.masked.originals[index];
@@ -155,12 +162,20 @@ impl Filler {
     }
 }
 
-/// Returns the indices of the masked positions that are filled in a step.
-fn indices_of_step(task: &FillTask<'_>, order: FillOrder, step: usize) -> Range<usize> {
-    let n = task.chosen.len();
+/// Returns the step in which each masked position of a window is filled.
+pub(super) fn steps(window: &Linearized, masked: &Masked, order: FillOrder) -> Vec<usize> {
+    let mention_of = |position: &usize| {
+        let own = window.entities.iter().find(|entity| entity.piece_range.contains(position));
+        own.expect("masked positions are in entity tokens").mention
+    };
+    let n = masked.positions.len();
     match order {
-        FillOrder::AtOnce => 0..n,
-        FillOrder::LeftToRight => step.min(n)..(step + 1).min(n),
+        FillOrder::AtOnce => vec![0; n],
+        FillOrder::LeftToRight => (0..n).collect(),
+        FillOrder::WithinMentions => {
+            let mentions = masked.positions.chunk_by(|a, b| mention_of(a) == mention_of(b));
+            mentions.flat_map(|positions| 0..positions.len()).collect()
+        }
     }
 }
 

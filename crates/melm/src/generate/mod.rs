@@ -51,6 +51,7 @@ mod score;
 mod script;
 mod settings;
 mod spell;
+mod whole_words;
 
 pub use drafter::{Drafter, Round};
 pub use fixed::FixedCounts;

@@ -70,15 +70,18 @@ impl MentionScorer {
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, task) in tasks.iter().enumerate() {
             for mention in rewritten_mentions(task) {
-                let tokens = token_ranges(task.window, mention);
-                let Linearized { sentence, window, pieces, .. } = task.window;
+                let Linearized { sentence, window, pieces, .. } = task.source;
                 let key = SourceMention { sentence: *sentence, window: *window, mention };
                 if !self.sources.contains_key(&key) {
                     missing.push(key);
-                    old.push(Passage { pieces, tokens: tokens.clone() });
+                    old.push(Passage { pieces, tokens: token_ranges(task.source, mention) });
                 }
                 rewritten.push((number, mention, key));
-                new.push(Passage { pieces: &task.masked.pieces, tokens });
+                let mut tokens = token_ranges(&task.window, mention);
+                // A token for which no piece was allowed has no piece to score.
+                let pieces = &task.masked.pieces;
+                tokens.retain(|range| !pieces[range.clone()].contains(&context.mask));
+                new.push(Passage { pieces, tokens });
             }
         }
         let old = self.mean_log_probabilities(context, &old)?;

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mask::GenerationMask;
+use crate::mask::{GenerationMask, Unit};
 
 /// The range of ranks from which a piece is chosen (`docs/fidelity.md` row 5). Rank 1 is the most probable allowed
 /// piece.
@@ -127,6 +127,9 @@ pub enum FillOrder {
     /// From left to right. Each prediction sees the pieces that were chosen before, so that the pieces of a word fit
     /// together.
     LeftToRight,
+    /// The positions of each mention from left to right, and all mentions of a sentence at the same time. The words of a
+    /// mention fit together, and it takes fewer steps than from left to right.
+    WithinMentions,
 }
 
 /// How sentences without a mention are treated (`docs/fidelity.md` row 17).
@@ -156,6 +159,9 @@ pub struct GenerateSettings {
     pub sampling: Sampling,
     /// The order in which positions are filled.
     pub order: FillOrder,
+    /// If true, all pieces of a masked token are replaced by one `<mask>`, whatever `mask.unit` is. The new token is a single
+    /// piece that begins a word, so that it is not put together from parts of different words.
+    pub whole_words: bool,
     /// If true, a piece is replaced only by pieces of the same casing.
     pub keep_case: bool,
     /// If true, a token is replaced only by pieces of the same script.
@@ -164,6 +170,9 @@ pub struct GenerateSettings {
     /// too. Case is ignored. Pieces that would repeat a token are not chosen, and drafts that still repeat one, also
     /// drafts with mentions of other sentences, are rejected.
     pub avoid_repeats: bool,
+    /// If true, a new token of a mention may not equal a token of another mention of the sentence, unless the source
+    /// repeats the token there too. Case is ignored. Pieces that would repeat a token are not chosen.
+    pub distinct_mentions: bool,
     /// If true, some tokens of a mention of several tokens are not rewritten: numbers and punctuation, lower-case tokens
     /// in a mention that has an upper-case letter, and tokens that gold has at least as often outside mentions as inside.
     pub keep_function_words: bool,
@@ -189,6 +198,12 @@ impl GenerateSettings {
     pub(crate) fn first_invalid(&self) -> Option<(&'static str, String)> {
         let is_valid = self.score_margin >= 0.0 && self.score_margin.is_finite();
         (!is_valid).then(|| ("score_margin", "a number from 0 on".to_owned()))
+    }
+
+    /// Returns the settings for masking. Whole words are masked as tokens.
+    pub(super) fn effective_mask(&self) -> GenerationMask {
+        let unit = if self.whole_words { Unit::Token } else { self.mask.unit };
+        GenerationMask { unit, ..self.mask }
     }
 
     /// Returns true if rewritten mentions are scored.
@@ -222,9 +237,11 @@ impl Default for GenerateSettings {
             ranks: Ranks { first: 1, last: 5 },
             sampling: Sampling::default(),
             order: FillOrder::default(),
+            whole_words: false,
             keep_case: false,
             keep_script: false,
             avoid_repeats: false,
+            distinct_mentions: false,
             keep_function_words: false,
             longest_mention: 0,
             score_margin: 0.0,

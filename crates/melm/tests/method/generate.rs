@@ -68,8 +68,9 @@ fn settings() -> impl Strategy<Value = GenerateSettings> {
         });
     let ranks =
         (1usize..4, 0usize..5).prop_map(|(first, more)| (first, first + more).try_into().unwrap());
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (mask, ranks, flags).prop_map(|(mask, ranks, (warm, in_order, keep_case, keep_script))| {
+    let flags = any::<[bool; 6]>();
+    (mask, ranks, 0usize..3, flags).prop_map(|(mask, ranks, order, flags)| {
+        let [warm, keep_case, keep_script, whole_words, avoid_repeats, distinct_mentions] = flags;
         GenerateSettings {
             mask,
             ranks,
@@ -78,9 +79,12 @@ fn settings() -> impl Strategy<Value = GenerateSettings> {
             } else {
                 Sampling::Uniform
             },
-            order: if in_order { FillOrder::LeftToRight } else { FillOrder::AtOnce },
+            order: [FillOrder::AtOnce, FillOrder::LeftToRight, FillOrder::WithinMentions][order],
+            whole_words,
             keep_case,
             keep_script,
+            avoid_repeats,
+            distinct_mentions,
             banned: vec!["er".to_owned(), "a".to_owned()],
             pieces_per_batch: 64.try_into().unwrap(),
             ..GenerateSettings::default()

@@ -1,9 +1,11 @@
 //! Compares the chosen pieces with the predictions of the model, and tests the options of generation.
 
+use std::ops::Range;
+
 use melm::generate::{Drafter, FillOrder, GenerateSettings};
 use melm::linearize::{Linearized, LinearizedCorpus, linearize};
 use melm::markers::Markers;
-use melm::mask::{GenerationMask, Masker, Scope};
+use melm::mask::{GenerationMask, Masker, Scope, Unit};
 use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
 use melm::stage::Control;
 use melm_nn::device::Device;
@@ -43,6 +45,41 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
     place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()
 }
 
+/// A piece that was chosen.
+struct Guess {
+    position: usize,
+    piece: u32,
+    rank: usize,
+    mention: usize,
+}
+
+/// Masks one window as the drafter does. With `whole_words`, each masked token becomes one `<mask>`. Returns the pieces, and
+/// the place of each source position in them.
+fn masked_pieces(
+    window: &Linearized,
+    tokenizer: &Tokenizer,
+    settings: &GenerateSettings,
+) -> (Vec<u32>, Vec<usize>) {
+    let mut mask = settings.mask;
+    if settings.whole_words {
+        mask.unit = Unit::Token;
+    }
+    let key = key().at(1).then("mask");
+    let masked = Masker::new(PieceKinds::new(tokenizer)).mask_for_generation(window, &mask, key);
+    let is_masked = |range: &Range<usize>| masked.positions.iter().any(|at| range.contains(at));
+    let token_at = |at: usize| window.piece_ranges.iter().find(|range| range.contains(&at));
+    let (mut pieces, mut places) = (Vec::new(), Vec::new());
+    for (at, piece) in masked.pieces.iter().enumerate() {
+        places.push(pieces.len());
+        match token_at(at).filter(|range| settings.whole_words && is_masked(range)) {
+            Some(range) if at > range.start => *places.last_mut().unwrap() -= 1,
+            Some(_) => pieces.push(tokenizer.specials().mask),
+            None => pieces.push(*piece),
+        }
+    }
+    (pieces, places)
+}
+
 /// Fills one window again. Each chosen piece must have its rank among the predictions that the model makes from the
 /// visible pieces.
 fn replay(
@@ -50,46 +87,90 @@ fn replay(
     model: &MaskedLm,
     tokenizer: &Tokenizer,
     settings: &GenerateSettings,
-    guesses: &[(usize, u32, usize)],
+    guesses: &[Guess],
 ) {
-    let key = key().at(1).then("mask");
-    let masked =
-        Masker::new(PieceKinds::new(tokenizer)).mask_for_generation(window, &settings.mask, key);
-    assert_eq!(masked.positions, guesses.iter().map(|guess| guess.0).collect::<Vec<_>>());
-    let mut pieces = masked.pieces.clone();
-    for (position, piece, rank) in guesses {
-        let wanted = PieceKinds::new(tokenizer).kind(*piece);
-        let mut ranked = ranked(model, tokenizer, &pieces, *position);
-        ranked.retain(|piece| PieceKinds::new(tokenizer).kind(*piece) == wanted);
-        assert_eq!(ranked[rank - 1], *piece);
-        if settings.order == FillOrder::LeftToRight {
-            pieces[*position] = *piece;
+    let (mut pieces, places) = masked_pieces(window, tokenizer, settings);
+    let mask = tokenizer.specials().mask;
+    let expected: Vec<_> = (0..pieces.len()).filter(|at| pieces[*at] == mask).collect();
+    assert_eq!(expected, guesses.iter().map(|one| places[one.position]).collect::<Vec<_>>());
+    let step = |at: usize| match settings.order {
+        FillOrder::AtOnce => 0,
+        FillOrder::LeftToRight => at,
+        FillOrder::WithinMentions => {
+            guesses[..at].iter().filter(|one| one.mention == guesses[at].mention).count()
+        }
+    };
+    for now in 0..guesses.len() {
+        let visible = pieces.clone();
+        for (_, guess) in guesses.iter().enumerate().filter(|(at, _)| step(*at) == now) {
+            let place = places[guess.position];
+            let wanted = PieceKinds::new(tokenizer).kind(guess.piece);
+            let mut ranked = ranked(model, tokenizer, &visible, place);
+            ranked.retain(|piece| PieceKinds::new(tokenizer).kind(*piece) == wanted);
+            assert_eq!(ranked[guess.rank - 1], guess.piece);
+            assert!(!settings.whole_words || wanted == PieceKind::Initial);
+            pieces[place] = guess.piece;
+        }
+    }
+}
+
+const ORDERS: [FillOrder; 3] =
+    [FillOrder::AtOnce, FillOrder::LeftToRight, FillOrder::WithinMentions];
+
+/// Compares the drafts of one round with a replay of their windows.
+fn compare_with_replay(name: &str, settings: &GenerateSettings) {
+    let (corpus, tokenizer, linearized) = linearized(name);
+    let mut drafter = drafter_with(&tokenizer, settings);
+    let round = one_round(&mut drafter, &corpus, &linearized, 1);
+    assert_eq!(round.n_restored, 0);
+    for (draft, window) in round.drafts.iter().zip(&linearized.windows) {
+        let mut guesses = Vec::new();
+        for replacement in &draft.replacements {
+            guesses.extend(replacement.pieces.iter().map(|piece| {
+                let place = &window.piece_ranges[piece.token - window.tokens.start];
+                Guess {
+                    position: place.start + piece.position,
+                    piece: tokenizer.id(&piece.new).unwrap(),
+                    rank: piece.rank,
+                    mention: replacement.mention,
+                }
+            }));
+        }
+        replay(window, drafter.lm().model(), &tokenizer, settings, &guesses);
+    }
+}
+
+#[test]
+fn chosen_pieces_have_their_rank_in_each_fill_order() {
+    for name in ["unigram", "byte_level"] {
+        for order in ORDERS {
+            for whole_words in [false, true] {
+                let settings =
+                    GenerateSettings { order, whole_words, ..GenerateSettings::default() };
+                compare_with_replay(name, &settings);
+            }
         }
     }
 }
 
 #[test]
-fn chosen_pieces_have_their_rank_in_both_fill_orders() {
-    for name in ["unigram", "byte_level"] {
-        let (corpus, tokenizer, linearized) = linearized(name);
-        for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
-            let settings = GenerateSettings { order, ..GenerateSettings::default() };
-            let mut drafter = drafter_with(&tokenizer, &settings);
-            let round = one_round(&mut drafter, &corpus, &linearized, 1);
-            assert_eq!(round.n_restored, 0);
-            for (draft, window) in round.drafts.iter().zip(&linearized.windows) {
-                let pieces = draft.replacements.iter().flat_map(|r| &r.pieces);
-                let guesses: Vec<_> = pieces
-                    .map(|piece| {
-                        let place = &window.piece_ranges[piece.token - window.tokens.start];
-                        let id = tokenizer.id(&piece.new).unwrap();
-                        (place.start + piece.position, id, piece.rank)
-                    })
-                    .collect();
-                replay(window, drafter.lm().model(), &tokenizer, &settings, &guesses);
-            }
+fn whole_words_are_single_pieces_and_describe_the_old_token() {
+    let (corpus, tokenizer, linearized) = linearized("unigram");
+    let mask = GenerationMask { scope: Scope::Whole, ..GenerationMask::default() };
+    let settings = GenerateSettings { mask, whole_words: true, ..GenerateSettings::default() };
+    let mut drafter = drafter_with(&tokenizer, &settings);
+    let round = one_round(&mut drafter, &corpus, &linearized, 1);
+    let mut n_shorter = 0;
+    for draft in &round.drafts {
+        let source = &corpus.sentences()[draft.source.unwrap()];
+        for piece in draft.replacements.iter().flat_map(|one| &one.pieces) {
+            assert_eq!(piece.position, 0);
+            assert_eq!(piece.old.replace('▁', ""), source.tokens()[piece.token].as_str());
+            assert_eq!(piece.new.replace('▁', ""), draft.sentence.tokens()[piece.token].as_str());
+            n_shorter += usize::from(tokenizer.id(&piece.old).is_none());
         }
     }
+    assert!(n_shorter >= 3, "{n_shorter} tokens had several pieces");
 }
 
 #[test]
@@ -158,33 +239,46 @@ fn progress_is_reported_for_every_window_and_can_stop_the_round() {
     assert!(matches!(stopped, Err(melm::Error::Interrupted)));
 }
 
-/// Counts the neighbouring tokens that are equal in the drafts and differ in the source.
-fn n_repeats(settings: &GenerateSettings) -> usize {
+/// The number of equal tokens in drafts of 200 rounds.
+#[derive(Debug, Default)]
+struct Repeats {
+    n_neighbours: usize,
+    n_other_mentions: usize,
+}
+
+/// Counts the tokens of mentions that are equal in the drafts. In the source no two tokens are equal.
+fn repeats(settings: &GenerateSettings) -> Repeats {
     // Single pieces in a row: the model often predicts the same piece for all of them.
-    let corpus = read("the/O of/B-PER in/I-PER and/I-PER the/O of/B-ORG in/I-ORG and/I-ORG");
+    let corpus = read("the/O of/B-PER in/I-PER er/O a/B-ORG and/I-ORG s/O");
     let mut tokenizer = tokenizer("unigram");
     let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
     let linearized = linearize(&corpus, &tokenizer, Some(&markers), 298).unwrap();
     let mut drafter = drafter_with(&tokenizer, settings);
-    let mut n = 0;
+    let mut n = Repeats::default();
     for round in 1..=200 {
         for draft in one_round(&mut drafter, &corpus, &linearized, round).drafts {
             let tokens: Vec<_> =
                 draft.sentence.tokens().iter().map(|token| token.as_str().to_lowercase()).collect();
-            n += tokens.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            n.n_neighbours += tokens.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            let others = tokens[1..3].iter().filter(|token| tokens[4..6].contains(token));
+            n.n_other_mentions += others.count();
         }
     }
     n
 }
 
 #[test]
-fn repeated_tokens_are_avoided_in_both_fill_orders() {
-    for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
+fn repeated_tokens_are_avoided_in_each_fill_order() {
+    for order in ORDERS {
         let settings = GenerateSettings { order, ..GenerateSettings::default() };
-        let n = n_repeats(&settings);
-        assert!(n > 10, "{order:?}: {n}");
-        let settings = GenerateSettings { avoid_repeats: true, ..settings };
-        assert_eq!(n_repeats(&settings), 0, "{order:?}");
+        let n = repeats(&settings);
+        assert!(n.n_neighbours > 10 && n.n_other_mentions > 10, "{order:?}: {n:?}");
+        let neighbours = GenerateSettings { avoid_repeats: true, ..settings.clone() };
+        let n = repeats(&neighbours);
+        assert!(n.n_neighbours == 0 && n.n_other_mentions > 10, "{order:?}: {n:?}");
+        let others = GenerateSettings { distinct_mentions: true, ..settings };
+        let n = repeats(&others);
+        assert!(n.n_neighbours > 10 && n.n_other_mentions == 0, "{order:?}: {n:?}");
     }
 }
 

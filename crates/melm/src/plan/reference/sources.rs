@@ -140,6 +140,7 @@ const SOURCES: &[Source] = &[
         "generate.order",
         "The paper, section 2.3. Left to right was not better on dev (docs/results.md#how-the-settings-were-chosen).",
     ),
+    from("generate.whole_words", "TODO"),
     from(
         "generate.keep_case",
         "The paper has no such limit. No difference on dev (docs/fidelity.md, row 6).",
@@ -153,6 +154,7 @@ const SOURCES: &[Source] = &[
         "The paper has no such rule. `best` and `quick`: drafts read better. The rule made no clear difference to \
          F1 on dev: -0.2 [-1.2, +0.8] points (docs/log.md#2026-11-18-the-method-second-pass).",
     ),
+    from("generate.distinct_mentions", "TODO"),
     from(
         "generate.keep_function_words",
         "The paper has no such rule. `best` and `quick`: drafts read better. The rule made no clear difference to \

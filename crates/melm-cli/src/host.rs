@@ -121,6 +121,7 @@ fn method_kind(error: &melm::Error) -> ErrorKind {
         | E::Occupied { .. }
         | E::InUse { .. }
         | E::ResultChanged { .. }
+        | E::ResultMissing { .. }
         | E::NothingToFinetune { .. }
         | E::NothingToFreeze { .. }
         | E::Diverged { .. }

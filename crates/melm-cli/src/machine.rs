@@ -113,7 +113,22 @@ pub(crate) fn device(options: &DeviceOptions) -> Result<(Device, String), Failur
             hint: "leave it out",
         });
     }
+    check_threads(options)?;
     open(options)
+}
+
+/// The highest number of threads: more than any machine has cores.
+const MAX_THREADS: usize = 1024;
+
+/// Fails if there are too many threads. Each has a stack and buffers.
+fn check_threads(options: &DeviceOptions) -> Result<(), Failure> {
+    match options.threads.map(usize::from) {
+        Some(n) if n > MAX_THREADS => Err(Failure::Usage {
+            message: format!("`--threads {n}` is above the limit of {MAX_THREADS}"),
+            hint: "leave it out to use all cores",
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A device for tagging.
@@ -127,6 +142,7 @@ pub(crate) struct TaggingDevice {
 
 /// Like [`device`], for tagging, which can also use 8-bit weights on the CPU.
 pub(crate) fn tagging_device(options: &DeviceOptions) -> Result<TaggingDevice, Failure> {
+    check_threads(options)?;
     let wants_int8 = options.precision == PrecisionOption::Int8;
     let (device, mut description) = match options.device {
         DeviceOption::Auto if wants_int8 => cpu(options, None),

@@ -260,6 +260,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A result file of a finished run is missing, and the state from which it could be made again was removed.
+    #[error("`{path}` is missing from a finished run; pass `--force` to run it again")]
+    ResultMissing {
+        /// The file.
+        path: PathBuf,
+    },
     /// The corpus has only one language, and code-mixing needs two.
     #[error(
         "code-mixing needs sentences in at least two languages; pass a file for each: `en=a.conll de=b.conll`"

@@ -17,8 +17,9 @@ pub fn dev_warnings(train: &Corpus, dev: &Corpus) -> Vec<String> {
     let n = dev.sentences().iter().filter(|one| known.contains(one.tokens())).count();
     if n > 0 {
         let sentences = count_of(n, dev.sentences().len(), "sentence");
+        let are = if n == 1 { "is" } else { "are" };
         warnings.push(format!(
-            "{sentences} of the dev set are in the training set too, so that scores on it are too high"
+            "{sentences} of the dev set {are} in the training set too, so that scores on it are too high"
         ));
     }
     let (in_train, in_dev) = (used_types(train), used_types(dev));

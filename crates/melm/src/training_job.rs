@@ -270,10 +270,14 @@ impl TrainingFolder<'_> {
     /// Returns the training run if it is finished in the folder.
     ///
     /// # Errors
-    /// If the record of the run names a file that is not in its folder.
+    /// If the record of the run names a file that is not in its folder, or one that is missing.
     pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
         self.folder.tidy();
-        self.folder.finished()
+        let finished = self.folder.finished()?;
+        match finished.as_ref().and_then(|run| run.missing.as_ref()) {
+            Some(name) => Err(Error::ResultMissing { path: self.folder.dir().join(name) }),
+            None => Ok(finished),
+        }
     }
 
     /// Starts or resumes the training run in the folder, and writes all results. `seconds` returns the seconds since

@@ -58,6 +58,50 @@ fn a_changed_tagger_in_a_finished_folder_is_not_silent() {
     }
 }
 
+/// Covers `melm::error::ResultMissing`.
+#[test]
+fn a_removed_result_of_a_finished_run_is_an_error_or_made_again() {
+    let folder = tiny_folder();
+    let train = train_into("tagger", "--updates 2 -q");
+    done(folder.path(), &train);
+    for name in
+        ["model.safetensors", "config.json", "tokenizer.json", "tagger.json", "metrics.jsonl"]
+    {
+        let path = folder.path().join("tagger").join(name);
+        let whole = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let messages = refused(folder.path(), &train);
+        let wanted = format!("`tagger/{name}` is missing from a finished run; pass `--force`");
+        assert!(messages.contains(&wanted), "{messages}");
+        fs::write(&path, whole).unwrap();
+    }
+    assert_eq!(done(folder.path(), &train), "");
+    let folder = prepared();
+    let augment = augment_into("more", "--rounds 1");
+    done(folder.path(), &augment);
+    for name in ["metrics.jsonl", "drafts.jsonl", "train.augmented.conll"] {
+        let path = folder.path().join("more").join(name);
+        let whole = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        done(folder.path(), &augment);
+        assert_eq!(fs::read(&path).unwrap(), whole, "{name}");
+    }
+}
+
+#[test]
+fn too_many_threads_are_refused() {
+    let folder = tiny_folder();
+    for n in ["1025", "20000", "4294967296"] {
+        let line = format!("{} --threads {n}", train_into("tagger", "--updates 2"));
+        let output = run(folder.path(), &line);
+        assert_eq!(output.status.code(), Some(2), "{n}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        let wanted = format!("`--threads {n}` is above the limit of 1024");
+        assert!(messages.contains(&wanted), "{messages}");
+    }
+    assert!(!folder.path().join("tagger").exists());
+}
+
 #[test]
 fn force_does_not_replace_what_the_command_reads() {
     let folder = prepared();

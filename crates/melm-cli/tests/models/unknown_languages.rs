@@ -52,6 +52,12 @@ fn a_script_that_the_model_does_not_know_has_a_warning() {
         let messages = done(folder.path(), "tag tagger foreign.conll -o - --to conll");
         assert!(unknown_share(&messages, "`foreign.conll`").is_some(), "{language}: {messages}");
     }
+    // Kana are in the vocabulary, and most kanji are not.
+    let text = "安倍 B-PER\n晋三 I-PER\n首相 O\nは O\n昨日 O\n東京 B-LOC\nで O\n記者 O\n会見 O\nを O\n開き O\nました O\n\n\
+                政府 O\nは O\n京都 B-LOC\nの O\n経済 O\n対策 O\nを O\n発表 O\nした O\n\n";
+    fs::write(folder.path().join("foreign.conll"), text).unwrap();
+    let messages = done(folder.path(), "augment foreign.conll -o out --model model --dry-run");
+    assert!(unknown_share(&messages, "the training set").is_some(), "{messages}");
     let messages = done(folder.path(), "train foreign.conll -o other --model model --updates 1");
     assert!(unknown_share(&messages, "the training set").is_some(), "{messages}");
     let text = "augment train.conll -o out --model model --dry-run --unlabelled foreign.conll";

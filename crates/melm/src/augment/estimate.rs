@@ -16,6 +16,7 @@ use super::{AugmentJob, Gold};
 use crate::gold_check::training_share;
 use crate::methods::Method;
 use crate::models::Pretrained;
+use crate::tagger::transition_bytes;
 
 /// The speed of a training step on the CPU, as a share of the speed of matrix products (docs/performance.md).
 const CPU_SHARE: f64 = 0.7;
@@ -184,7 +185,9 @@ fn add_judge_stages(job: &AugmentJob, model: &Pretrained, costs: &mut Vec<(&'sta
     let training = size.training_cost(&plan.tagger.training, &train, &dev, 0.0);
     let n_judges = plan.filter.judges.get() as f64;
     let operations = n_judges * training.operations;
-    costs.push(("training the judge", Cost { operations, ..training }));
+    // The time for the transition scores is left out: a warning names it if there are many.
+    let bytes = training.bytes + transition_bytes(&job.train, plan.tagger.head) as f64;
+    costs.push(("training the judge", Cost { operations, bytes }));
     let drafts = if makes_two_drafts(job) { train.doubled() } else { train };
     let rounds = f64::from(plan.generate.rounds.get());
     let operations = n_judges * rounds * drafts.pieces * FORWARD * size.encoder;

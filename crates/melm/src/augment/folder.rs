@@ -112,20 +112,20 @@ impl AugmentFolder<'_> {
     }
 
     /// Returns the run in this folder if it is finished, has as many rounds as the plan, and all its result files
-    /// exist.
+    /// exist. Missing result files are made again from the stages.
     ///
     /// # Errors
     /// If the finished run has more rounds than the plan, or if a result file that would be overwritten was changed
     /// after the run wrote it.
     pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
-        let Some(FinishedRun { record, changed }) = self.folder.finished()? else {
-            return Ok(None);
-        };
+        let Some(finished) = self.folder.finished()? else { return Ok(None) };
+        let FinishedRun { record, changed, missing } = &finished;
         let n_rounds = u64::from(self.job.plan.generate.rounds.get());
         let n_done = record["rounds"].as_u64().unwrap_or(0);
-        if n_done == n_rounds && !self.keep_model && self.has_results()? {
+        let is_whole = missing.is_none() && self.has_results()?;
+        if n_done == n_rounds && !self.keep_model && is_whole {
             self.folder.tidy();
-            return Ok(Some(FinishedRun { record, changed }));
+            return Ok(Some(finished));
         }
         let dir = self.folder.dir();
         if n_done > n_rounds {

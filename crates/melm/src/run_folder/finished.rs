@@ -16,6 +16,8 @@ pub struct FinishedRun {
     pub record: Value,
     /// The name of a result file that was changed after it was written.
     pub changed: Option<String>,
+    /// The name of a result file that is missing.
+    pub missing: Option<String>,
 }
 
 impl FinishedRun {
@@ -34,29 +36,29 @@ impl RunFolder {
     pub(crate) fn finished(&self) -> Result<Option<FinishedRun>, Error> {
         let is_done = self.state == FolderState::Done;
         let Some(record) = is_done.then(|| self.record()).flatten() else { return Ok(None) };
-        let changed = self.changed_file(&record)?;
-        Ok(Some(FinishedRun { record, changed }))
+        let mut run = FinishedRun { record, changed: None, missing: None };
+        self.compare_files(&mut run)?;
+        Ok(Some(run))
     }
 
-    /// Returns the name of the first result file that was changed after the run wrote it. A file that was removed does not
-    /// count.
-    fn changed_file(&self, record: &Value) -> Result<Option<String>, Error> {
-        let files = record["files"].as_object().into_iter().flatten();
+    /// Finds the first result file that was changed after the run wrote it, and the first that is missing.
+    fn compare_files(&self, run: &mut FinishedRun) -> Result<(), Error> {
+        let files = run.record["files"].as_object().into_iter().flatten();
         for (name, wanted) in files {
             if !is_file_name(name) {
                 let (path, name) = (self.dir().join(RECORD), name.clone());
                 return Err(Error::ForeignFile { path, name });
             }
-            let is_changed = match checksum(&self.dir().join(name)) {
-                Ok(found) => wanted.as_str() != Some(&found),
-                Err(Error::Read { source, .. }) => source.kind() != ErrorKind::NotFound,
-                Err(_) => true,
+            let place = match checksum(&self.dir().join(name)) {
+                Ok(found) if wanted.as_str() == Some(&found) => continue,
+                Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    &mut run.missing
+                }
+                Ok(_) | Err(_) => &mut run.changed,
             };
-            if is_changed {
-                return Ok(Some(name.clone()));
-            }
+            place.get_or_insert_with(|| name.clone());
         }
-        Ok(None)
+        Ok(())
     }
 }
 

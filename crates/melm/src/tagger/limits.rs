@@ -41,18 +41,24 @@ pub(crate) fn check_types(train: &Corpus, head: TaggerHead, device: &Device) -> 
     }
 }
 
+/// Returns the memory that the transition scores of a tagger take in training, in bytes.
+pub(crate) fn transition_bytes(train: &Corpus, head: TaggerHead) -> u64 {
+    let n_tags = TagSet::from_corpus(train).len() as u64;
+    let longest = train.sentences().iter().map(|one| one.tokens().len()).max().unwrap_or(0);
+    let per_pair = match head {
+        TaggerHead::Linear => BYTES_OF_DECODING,
+        TaggerHead::Crf => BYTES_OF_DECODING + BYTES_OF_TRAINING + BYTES_OF_TOKEN * longest as u64,
+    };
+    n_tags.saturating_mul(n_tags).saturating_mul(per_pair)
+}
+
 /// Returns a warning with an estimate of memory and time if a corpus has so many entity types that the transition scores of
 /// its tagger are expensive.
 pub(crate) fn transition_warning(train: &Corpus, head: TaggerHead) -> Option<String> {
     let tags = TagSet::from_corpus(train);
     let (n_types, n_tags) = (tags.types().iter().count(), tags.len());
-    let longest = train.sentences().iter().map(|one| one.tokens().len()).max().unwrap_or(0);
     let n_pairs = (n_tags as u64).saturating_mul(n_tags as u64);
-    let per_pair = match head {
-        TaggerHead::Linear => BYTES_OF_DECODING,
-        TaggerHead::Crf => BYTES_OF_DECODING + BYTES_OF_TRAINING + BYTES_OF_TOKEN * longest as u64,
-    };
-    let n_bytes = n_pairs.saturating_mul(per_pair);
+    let n_bytes = transition_bytes(train, head);
     if n_bytes < MANY_BYTES {
         return None;
     }

@@ -27,7 +27,7 @@ pub use settings::{TaggerHead, TaggerSettings};
 pub use summary::TagSummary;
 pub use tags::TagSet;
 
-pub(crate) use limits::{check_types, transition_warning};
+pub(crate) use limits::{check_types, transition_bytes, transition_warning};
 
 use melm_nn::device::Device;
 use melm_nn::tagger as nn;

@@ -16,8 +16,10 @@ import melm
 
 LONG = {**FAST, "finetune__budget": "3000 epochs"}
 
+# The tests may run in the background of a shell, whose processes ignore Ctrl-C.
 SCRIPT = """
-import sys, melm
+import signal, sys, melm
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     melm.augment("train.conll", model=sys.argv[1], folder=sys.argv[2], **eval(sys.argv[3]))
 except KeyboardInterrupt:

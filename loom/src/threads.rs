@@ -3,11 +3,7 @@
 pub(crate) use loom::hint::spin_loop;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
-pub(crate) use loom::thread::JoinHandle;
+pub(crate) use loom::thread::{JoinHandle, spawn};
 
 /// Spinning changes when threads wait, not for what. One test before sleeping is enough.
 pub(crate) const N_SPINS: usize = 1;
-
-pub(crate) fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    Ok(loom::thread::spawn(run))
-}

@@ -124,8 +124,8 @@ const MAX_THREADS: usize = 1024;
 fn check_threads(options: &DeviceOptions) -> Result<(), Failure> {
     match options.threads.map(usize::from) {
         Some(n) if n > MAX_THREADS => Err(Failure::Usage {
-            message: format!("`--threads {n}` is above the limit of {MAX_THREADS}"),
-            hint: "leave it out to use all cores",
+            message: format!("{n} threads are above the limit of {MAX_THREADS}"),
+            hint: "leave out the number of threads to use all cores",
         }),
         _ => Ok(()),
     }

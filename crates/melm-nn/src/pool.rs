@@ -64,15 +64,15 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Starts a pool of `n_threads` threads, including the caller, or fewer if the system has no room for them.
+    /// Starts a pool of `n_threads` threads, including the caller.
     pub(crate) fn new(n_threads: usize) -> Self {
         let n_workers = n_threads.max(1) - 1;
         let is_posted = std::iter::repeat_with(Condvar::new).take(n_workers).collect();
         let shared = Arc::new(Shared { is_posted, ..Shared::default() });
         let workers = (1..=n_workers)
-            .map_while(|worker| {
+            .map(|worker| {
                 let shared = Arc::clone(&shared);
-                spawn(move || work(&shared, worker)).ok()
+                spawn(move || work(&shared, worker))
             })
             .collect();
         Self { shared, workers, turn: Mutex::new(()) }

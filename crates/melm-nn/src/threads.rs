@@ -4,12 +4,7 @@
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-pub(crate) use std::thread::JoinHandle;
-
-/// Starts a thread. Fails if the system has no room for it.
-pub(crate) fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().spawn(run)
-}
+pub(crate) use std::thread::{JoinHandle, spawn};
 
 /// How many times a waiting thread spins before it sleeps, which takes some hundred microseconds. A step has hundreds
 /// of short serial sections, and waking a thread on a virtual machine takes longer than most of them.

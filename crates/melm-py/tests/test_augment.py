@@ -204,6 +204,8 @@ def test_errors_have_the_messages_of_the_command(corpus: pathlib.Path, model: st
         melm.augment("train.conll", model=model, device="gpu")
     with pytest.raises(melm.ConfigError, match="use at least one thread"):
         melm.augment("train.conll", model=model, threads=0)
+    with pytest.raises(melm.ConfigError, match="20000 threads are above the limit of 1024"):
+        melm.augment("train.conll", model=model, threads=20000)
     assert issubclass(melm.DataError, melm.Error) and issubclass(melm.ModelError, melm.Error)
 
 

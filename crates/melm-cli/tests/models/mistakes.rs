@@ -77,9 +77,9 @@ fn a_removed_result_of_a_finished_run_is_an_error_or_made_again() {
     }
     assert_eq!(done(folder.path(), &train), "");
     let folder = prepared();
-    let augment = augment_into("more", "--rounds 1");
+    let augment = augment_into("more", "--rounds 1 --check-gold=2");
     done(folder.path(), &augment);
-    for name in ["metrics.jsonl", "drafts.jsonl", "train.augmented.conll"] {
+    for name in ["metrics.jsonl", "drafts.jsonl", "gold.jsonl", "train.augmented.conll"] {
         let path = folder.path().join("more").join(name);
         let whole = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
@@ -96,7 +96,7 @@ fn too_many_threads_are_refused() {
         let output = run(folder.path(), &line);
         assert_eq!(output.status.code(), Some(2), "{n}");
         let messages = String::from_utf8(output.stderr).unwrap();
-        let wanted = format!("`--threads {n}` is above the limit of 1024");
+        let wanted = format!("{n} threads are above the limit of 1024");
         assert!(messages.contains(&wanted), "{messages}");
     }
     assert!(!folder.path().join("tagger").exists());
@@ -217,6 +217,8 @@ fn many_entity_types_have_an_estimate_and_a_limit() {
     let wanted = "warning: 3000 entity types make 6001 tags in IOB2: their transitions take about 1.8 GiB of memory and ";
     assert!(messages.contains(wanted), "{messages}");
     assert!(messages.contains("ms for each token of a training step on one core"), "{messages}");
+    let (_, estimate) = messages.rsplit_once(" and ").unwrap();
+    assert!(estimate.starts_with("1.8 GiB of memory; stopped because"), "{messages}");
     fs::write(&path, with_types(8_192)).unwrap();
     let messages = refused(folder.path(), "train many.conll -o tagger --model model --updates 1");
     let wanted = "8192 entity types make 16385 tags in IOB2, and a tagger has at most 16384";

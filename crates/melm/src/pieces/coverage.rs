@@ -14,9 +14,9 @@ const MIN_PIECES: usize = 20;
 /// `mini`, the share is 7 % for the English of `examples/politics`, and at least 97 % for Thai, Greek, Russian and Arabic. A
 /// segmenter in Python, written for this, counts the same pieces.
 const MAX_SHARE: f64 = 0.4;
-/// If a larger share of the pieces is unknown, the model does not know the script: a few frequent letters of it may be in
-/// the vocabulary. With `mini`, the share is 0 % for the CoNLL files of its languages,
-/// 0.1 % for `examples/politics`, and 19 % for two sentences of Japanese.
+/// If a larger share of the pieces is unknown, the model does not know the script, even if its vocabulary has a few frequent
+/// letters of it. With `mini`, the share is 0 % for the CoNLL training and dev files of its languages, 0.1 % for
+/// `examples/politics`, and 19 % for two sentences of Japanese.
 const MAX_UNKNOWN: f64 = 0.1;
 /// If the pieces of plain tokens have fewer letters on average, the model does not know the language. Names are left out,
 /// because they are rare in every language.

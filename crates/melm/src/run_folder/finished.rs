@@ -17,7 +17,7 @@ pub struct FinishedRun {
     /// The name of a result file that was changed after it was written.
     pub changed: Option<String>,
     /// The name of a result file that is missing.
-    pub missing: Option<String>,
+    pub(crate) missing: Option<String>,
 }
 
 impl FinishedRun {

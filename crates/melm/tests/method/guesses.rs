@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use melm::draft::Draft;
 use melm::generate::{Drafter, FillOrder, GenerateSettings};
 use melm::linearize::{Linearized, LinearizedCorpus, linearize};
 use melm::markers::Markers;
@@ -288,7 +289,7 @@ fn mean_log_probability(
     model: &MaskedLm,
     tokenizer: &Tokenizer,
     pieces: &[u32],
-    tokens: &[std::ops::Range<usize>],
+    tokens: &[Range<usize>],
 ) -> f64 {
     let (mut sum, mut n) = (0.0, 0.0);
     for token in tokens {
@@ -310,31 +311,69 @@ fn mean_log_probability(
     sum / n
 }
 
-#[test]
-fn the_score_of_a_mention_is_its_mean_log_probability_minus_that_of_the_source() {
+/// Writes the chosen pieces of a draft into a window. Returns the pieces, and the range of each token of the window.
+fn rewritten(
+    window: &Linearized,
+    tokenizer: &Tokenizer,
+    draft: &Draft,
+    whole_words: bool,
+) -> (Vec<u32>, Vec<Range<usize>>) {
+    let (mut pieces, mut ranges, mut copied) = (Vec::new(), Vec::new(), 0);
+    for (token, range) in window.tokens.clone().zip(&window.piece_ranges) {
+        pieces.extend(&window.pieces[copied..range.start]);
+        copied = range.end;
+        let start = pieces.len();
+        let chosen = draft.replacements.iter().flat_map(|one| &one.pieces);
+        let chosen: Vec<_> = chosen.filter(|piece| piece.token == token).collect();
+        if chosen.is_empty() || !whole_words {
+            pieces.extend(&window.pieces[range.clone()]);
+        } else {
+            pieces.push(tokenizer.specials().mask);
+        }
+        for piece in chosen {
+            pieces[start + piece.position] = tokenizer.id(&piece.new).unwrap();
+        }
+        ranges.push(start..pieces.len());
+    }
+    pieces.extend(&window.pieces[copied..]);
+    (pieces, ranges)
+}
+
+/// Compares the scores of two rounds with those computed by brute force. Returns their number.
+fn compare_scores(whole_words: bool) -> usize {
     let (corpus, tokenizer, linearized) = linearized("unigram");
-    let settings = GenerateSettings { score_margin: 1.0, ..GenerateSettings::default() };
+    let settings =
+        GenerateSettings { score_margin: 1.0, whole_words, ..GenerateSettings::default() };
     let model = model(&tokenizer, 17);
     let mut drafter = drafter_with(&tokenizer, &settings);
     let mut n_scores = 0;
     for round in 1..=2 {
         let made = one_round(&mut drafter, &corpus, &linearized, round);
         for (draft, window) in made.drafts.iter().zip(&linearized.windows) {
-            let mut new = window.pieces.clone();
-            for piece in draft.replacements.iter().flat_map(|one| &one.pieces) {
-                let own = window.entities.iter().find(|one| one.token == piece.token).unwrap();
-                new[own.piece_range.start + piece.position] = tokenizer.id(&piece.new).unwrap();
-            }
+            let (new, new_ranges) = rewritten(window, &tokenizer, draft, whole_words);
             for replacement in draft.replacements.iter().filter(|one| one.old != one.new) {
-                let own = window.entities.iter().filter(|one| one.mention == replacement.mention);
-                let tokens: Vec<_> = own.map(|one| one.piece_range.clone()).collect();
-                let likely = |pieces| mean_log_probability(&model, &tokenizer, pieces, &tokens);
-                let expected = likely(&new) - likely(&window.pieces);
+                let likely = |pieces, ranges: &[Range<usize>]| {
+                    let own =
+                        window.entities.iter().filter(|one| one.mention == replacement.mention);
+                    let tokens: Vec<_> =
+                        own.map(|one| ranges[one.token - window.tokens.start].clone()).collect();
+                    mean_log_probability(&model, &tokenizer, pieces, &tokens)
+                };
+                let old = likely(&window.pieces, &window.piece_ranges);
+                let expected = likely(&new, &new_ranges) - old;
                 let score = replacement.score.unwrap();
                 assert!((score - expected).abs() < 1e-4, "{score} {expected}");
                 n_scores += 1;
             }
         }
     }
-    assert!(n_scores >= 6, "{n_scores}");
+    n_scores
+}
+
+#[test]
+fn the_score_of_a_mention_is_its_mean_log_probability_minus_that_of_the_source() {
+    for whole_words in [false, true] {
+        let n_scores = compare_scores(whole_words);
+        assert!(n_scores >= 6, "{whole_words}: {n_scores}");
+    }
 }

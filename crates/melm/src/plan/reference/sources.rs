@@ -138,9 +138,14 @@ const SOURCES: &[Source] = &[
     ),
     from(
         "generate.order",
-        "The paper, section 2.3. Left to right was not better on dev (docs/results.md#how-the-settings-were-chosen).",
+        "The paper, section 2.3. Left to right was not better on dev (docs/results.md#how-the-settings-were-chosen). \
+         `within-mentions` has not been measured there.",
     ),
-    from("generate.whole_words", "TODO"),
+    from(
+        "generate.whole_words",
+        "The paper keeps the number of pieces. Off: the effect on F1 has not been measured \
+         (docs/log.md#2026-11-19-whole-words).",
+    ),
     from(
         "generate.keep_case",
         "The paper has no such limit. No difference on dev (docs/fidelity.md, row 6).",
@@ -154,7 +159,11 @@ const SOURCES: &[Source] = &[
         "The paper has no such rule. `best` and `quick`: drafts read better. The rule made no clear difference to \
          F1 on dev: -0.2 [-1.2, +0.8] points (docs/log.md#2026-11-18-the-method-second-pass).",
     ),
-    from("generate.distinct_mentions", "TODO"),
+    from(
+        "generate.distinct_mentions",
+        "The paper has no such rule. Off: the effect on F1 has not been measured \
+         (docs/log.md#2026-11-19-whole-words).",
+    ),
     from(
         "generate.keep_function_words",
         "The paper has no such rule. `best` and `quick`: drafts read better. The rule made no clear difference to \

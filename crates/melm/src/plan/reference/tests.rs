@@ -50,7 +50,9 @@ fn every_key_has_a_meaning_and_a_source() {
         assert!(key.meaning.ends_with('.'), "{name}: {}", key.meaning);
         // Links of rustdoc cannot be followed from the page.
         assert!(!key.meaning.contains("[`"), "{name}: {}", key.meaning);
-        assert!(sources::source(name).is_some(), "add `{name}` to plan/reference/sources.rs");
+        let source = sources::source(name);
+        let source = source.unwrap_or_else(|| panic!("add `{name}` to plan/reference/sources.rs"));
+        assert!(source.ends_with('.'), "{name}: {source}");
     }
     let keys = keys();
     let unused = sources::unused(keys.iter().map(|key| key.key.as_str()));

@@ -127,8 +127,8 @@ pub enum FillOrder {
     /// From left to right. Each prediction sees the pieces that were chosen before, so that the pieces of a word fit
     /// together.
     LeftToRight,
-    /// The positions of each mention from left to right, and all mentions of a sentence at the same time. The words of a
-    /// mention fit together, and it takes fewer steps than from left to right.
+    /// From left to right within each mention, and all mentions of a sentence at the same time. Each prediction sees the
+    /// pieces that were chosen before in its mention. This takes fewer steps than `left-to-right`.
     WithinMentions,
 }
 

@@ -51,7 +51,7 @@ mod tests {
             piece_ranges: vec![1..2, 3..6, 8..9, 10..12],
             entities: vec![entity(6, 3..6), entity(7, 8..9)],
         };
-        // A bare `▁` at the beginning of a token is never masked, but it goes with its token.
+        // A bare `▁` is never masked by itself, but it is removed with its token.
         let masked = Masked {
             pieces: vec![0, 10, 9, 20, 7, 7, 9, 9, 30, 9, 40, 41, 2],
             positions: vec![4, 5],

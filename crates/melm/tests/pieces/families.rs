@@ -220,7 +220,7 @@ fn pieces_spell_their_token() {
 }
 
 /// Returns old and new tokens of drafts by a model with random parameters.
-fn replacements(name: &str, corpus: &str) -> (Tokenizer, Vec<(String, String)>) {
+fn replacements(name: &str, corpus: &str, whole_words: bool) -> (Tokenizer, Vec<(String, String)>) {
     let gold =
         Corpus::read(&Source::from_text("a.conll", corpus), &ReadOptions::default()).unwrap();
     let mut tokenizer = open(name);
@@ -232,7 +232,8 @@ fn replacements(name: &str, corpus: &str) -> (Tokenizer, Vec<(String, String)>) 
     let lm = EntityLm::from_parts(model, tokenizer.clone(), Some(markers));
     let linearized = lm.linearize(&gold).unwrap();
     let ranks = Ranks::try_from((1, 200)).unwrap();
-    let mut drafter = Drafter::new(lm, GenerateSettings { ranks, ..GenerateSettings::default() });
+    let settings = GenerateSettings { ranks, whole_words, ..GenerateSettings::default() };
+    let mut drafter = Drafter::new(lm, settings);
     let (device, key) = (Device::cpu(1), Seed(1).stream("generate"));
     let mut pairs = Vec::new();
     for round in 1..=40 {
@@ -253,7 +254,7 @@ const MENTIONS: &str =
 
 #[test]
 fn drafts_of_a_word_piece_model_have_the_words_of_their_source() {
-    let (tokenizer, pairs) = replacements("bert_cased", MENTIONS);
+    let (tokenizer, pairs) = replacements("bert_cased", MENTIONS, false);
     let n_words = |token: &str| {
         let encoded = tokenizer.encode(&[token]).unwrap();
         encoded.pieces.iter().filter(|id| tokenizer.is_word_initial(**id)).count()
@@ -267,18 +268,20 @@ fn drafts_of_a_word_piece_model_have_the_words_of_their_source() {
 
 #[test]
 fn drafts_of_an_uncased_model_have_the_casing_of_their_source() {
-    let (_, pairs) = replacements("bert_uncased", MENTIONS);
-    assert!(pairs.len() > 50, "{pairs:?}");
-    for (old, new) in pairs {
-        let expected = match old.as_str() {
-            "PARTY" => new.to_uppercase(),
-            "party" => new.to_lowercase(),
-            _ => {
-                let mut letters = new.chars();
-                let first = letters.next().unwrap();
-                first.to_uppercase().chain(letters).collect()
-            }
-        };
-        assert_eq!(new, expected, "for {old}");
+    for whole_words in [false, true] {
+        let (_, pairs) = replacements("bert_uncased", MENTIONS, whole_words);
+        assert!(pairs.len() > 50, "{pairs:?}");
+        for (old, new) in pairs {
+            let expected = match old.as_str() {
+                "PARTY" => new.to_uppercase(),
+                "party" => new.to_lowercase(),
+                _ => {
+                    let mut letters = new.chars();
+                    let first = letters.next().unwrap();
+                    first.to_uppercase().chain(letters).collect()
+                }
+            };
+            assert_eq!(new, expected, "for {old}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The backward pass of the encoder: the steps of the forward pass in reverse order.
 
 use super::forward::{Heads, widths};
-use super::inputs::AttentionTile;
-use super::kernels::{Argument, Grid, KernelDropout, launch};
+use super::inputs::{AttentionTile, Inputs};
+use super::kernels::{Argument, Grid, KernelDropout, Kernels, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
-use super::program::{Kernel, ROWS_PER_SUM};
+use super::program::ROWS_PER_SUM;
 use super::span::{FloatSpan, Span};
 use super::sums::{PartialRows, PartialSums};
 use super::tape::{Normed, Tape};
@@ -36,18 +36,82 @@ impl GradientSink<'_> {
     }
 }
 
-/// The arguments of the backward kernel of attention (`Backward` in `attention.cu`).
-#[repr(C)]
-#[derive(Clone, Copy)]
+/// What the backward pass of attention reads.
 pub(super) struct AttentionBackward {
     pub(super) heads: Heads,
-    pub(super) tiles: Span<AttentionTile>,
+    pub(super) inputs: Inputs,
+    /// The context in f32: the backward pass subtracts nearly equal numbers, whose difference would be lost in the rounding
+    /// to bf16.
     pub(super) context: Span<f32>,
     pub(super) log_sums: Span<f32>,
     pub(super) d_context: Span<f32>,
+    /// A buffer for the kernels on tensor cores, `[rows, heads]`.
+    pub(super) queries: Span<AttentionQuery>,
 }
 
-impl Argument for AttentionBackward {}
+impl AttentionBackward {
+    /// Computes the gradient of queries, keys and values.
+    pub(super) fn launch(&self, kernels: &Kernels, d_qkv: Span<u16>) -> Result<(), Error> {
+        let Self { heads, ref inputs, context, log_sums, d_context, queries } = *self;
+        let tiles = inputs.tiles;
+        // The grid has two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
+        let grid = inputs.attention_grid(heads, 2);
+        if inputs.block.uses_tensor_cores {
+            let prepare = Grid::linear(queries.len().div_ceil(4), 32 * 4);
+            launch!(
+                kernels,
+                TensorAttentionQueries,
+                prepare,
+                heads,
+                inputs.row_positions,
+                context,
+                d_context,
+                log_sums,
+                queries,
+            );
+            let arguments = TensorArguments { heads, tiles, queries, d_context };
+            launch!(kernels, TensorAttentionBackward, grid, arguments, d_qkv);
+        } else {
+            let arguments = PlainArguments { heads, tiles, context, log_sums, d_context };
+            launch!(kernels, AttentionBackward, grid, arguments, d_qkv);
+        }
+        Ok(())
+    }
+}
+
+/// What the backward pass needs of a query (`Query` in `tensor_attention.cu`).
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+pub(super) struct AttentionQuery {
+    mean: f32,
+    log_sum: f32,
+    mask: [u32; 2],
+}
+
+/// `Backward` in `tensor_attention.cu`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct TensorArguments {
+    heads: Heads,
+    tiles: Span<AttentionTile>,
+    queries: Span<AttentionQuery>,
+    d_context: Span<f32>,
+}
+
+impl Argument for TensorArguments {}
+
+/// `Backward` in `attention.cu`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PlainArguments {
+    heads: Heads,
+    tiles: Span<AttentionTile>,
+    context: Span<f32>,
+    log_sums: Span<f32>,
+    d_context: Span<f32>,
+}
+
+impl Argument for PlainArguments {}
 
 /// The arguments of [`Pass::norm_backward`].
 pub(super) struct NormGradient<'a> {
@@ -159,21 +223,15 @@ impl Pass<'_> {
         self.add_and_norm_backward(&norm, tape, sink)?;
         self.linear_backward(tape.d_projected, output, tape.d_context, false)?;
         self.weight_gradient(tape.d_projected, layer.context, output, sink)?;
-        let arguments = AttentionBackward {
+        let attention = AttentionBackward {
             heads: self.heads(layer, index),
-            tiles: self.inputs.tiles,
+            inputs: self.inputs,
             context: layer.context_f32,
             log_sums: layer.log_sums,
             d_context: tape.d_context,
+            queries: tape.queries,
         };
-        // The grid has two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
-        let grid = self.attention_grid(2);
-        let kernel = if self.inputs.block.is_long {
-            Kernel::LongAttentionBackward
-        } else {
-            Kernel::AttentionBackward
-        };
-        launch!(self.kernels, (kernel), grid, arguments, tape.d_qkv.argument());
+        attention.launch(&self.kernels, tape.d_qkv.argument())?;
         self.qkv_bias_gradient(tape, &params.qkv, sink)?;
         self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
         if end == BackwardEnd::Layer(index) {

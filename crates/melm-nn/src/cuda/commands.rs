@@ -39,8 +39,6 @@ pub(super) struct GraphKey {
     pub(super) weights: u64,
     /// The sizes of the batch on which the shapes of the pass's matrix products depend.
     pub(super) sizes: [usize; 3],
-    /// True if the pass uses the attention kernels for long sentences.
-    pub(super) is_long: bool,
 }
 
 /// One recorded command.

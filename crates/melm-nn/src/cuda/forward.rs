@@ -79,16 +79,17 @@ impl Pass<'_> {
         let input = tape.attention_operand(x.normed.y, x.operand);
         self.linear(input, &params.qkv, layer.qkv, weights.master(&params.qkv.bias))?;
         self.rotate(layer, index)?;
-        let kernel = if self.inputs.block.is_long {
-            Kernel::LongAttentionForward
+        let heads = self.heads(layer, index);
+        let kernel = if self.inputs.block.uses_tensor_cores {
+            Kernel::TensorAttentionForward
         } else {
             Kernel::AttentionForward
         };
         launch!(
             self.kernels,
             (kernel),
-            self.attention_grid(1),
-            self.heads(layer, index),
+            self.inputs.attention_grid(heads, 1),
+            heads,
             self.inputs.tiles,
             layer.context.argument(),
             layer.context_f32,
@@ -190,13 +191,6 @@ impl Pass<'_> {
     pub(super) fn gated_grid(&self) -> Grid {
         let width = self.config().intermediate_size;
         Grid::new([width.div_ceil(256), self.n_rows.div_ceil(ROWS_AT_ONCE), 1], 256)
-    }
-
-    /// Returns the grid of the attention kernels, with `n_parts` blocks in z.
-    pub(super) fn attention_grid(&self, n_parts: usize) -> Grid {
-        let inputs = &self.inputs;
-        let blocks = [inputs.tiles.len(), self.config().n_heads, n_parts];
-        Grid::new(blocks, inputs.block.n_threads)
     }
 
     pub(super) fn heads(&self, layer: &LayerTape, index: usize) -> Heads {

@@ -1,5 +1,7 @@
 //! The lists of a batch that kernels read: pieces, positions and attention tiles.
 
+use super::forward::Heads;
+use super::kernels::Grid;
 use super::memory::{DeviceBuffer, Staged, StagingBuffer, ToBytes};
 use super::program::AttentionBlock;
 use super::settings::Precision;
@@ -84,8 +86,15 @@ pub(super) struct Inputs {
     pub(super) n_sentences: usize,
     /// The number of rows of the longest sentence.
     pub(super) max_length: usize,
-    /// The attention kernels of the batch.
+    /// The attention kernels of the model.
     pub(super) block: AttentionBlock,
+}
+
+impl Inputs {
+    /// Returns the grid of the attention kernels, with `n_parts` blocks in z.
+    pub(super) fn attention_grid(&self, heads: Heads, n_parts: usize) -> Grid {
+        Grid::new([self.tiles.len(), heads.count as usize, n_parts], self.block.n_threads)
+    }
 }
 
 /// The lists of a batch, in a staging buffer.
@@ -112,7 +121,7 @@ impl StagedInputs {
         let padding_rows = batch.n_rows()..n_rows;
         let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
         let max_length = rows().map(|(_, rows)| rows.len()).max().unwrap_or(0);
-        let block = AttentionBlock::new(config, precision, max_length);
+        let block = AttentionBlock::new(config, precision);
         let row_positions = batch
             .places()
             .map(|(sentence, position)| RowPosition { sentence, position: to_u32(position) });

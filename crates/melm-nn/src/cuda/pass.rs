@@ -6,7 +6,6 @@
 //! running out of memory leaves gradients and weights unchanged.
 
 use super::backward::GradientSink;
-use super::commands::GraphKey;
 use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
 use super::kernels::Kernels;
@@ -164,8 +163,7 @@ impl Pass<'_> {
 
     /// Runs the commands recorded since the last call. `pass` and `sizes` are the key of the CUDA graph.
     pub(super) fn submit(&self, pass: &'static str, sizes: [usize; 3]) -> Result<(), Error> {
-        let is_long = self.inputs.block.is_long;
-        self.kernels.submit(GraphKey { is_long, ..self.weights.graph_key(pass, sizes) })
+        self.kernels.submit(self.weights.graph_key(pass, sizes))
     }
 
     /// Records the backward pass of the encoder, which starts from the gradient in `tape.d_hidden`, and the final sums.

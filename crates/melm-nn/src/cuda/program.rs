@@ -115,8 +115,8 @@ programs! {
         Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
     "attention.cu" after "heads.cuh": AttentionForward "attention_forward", AttentionBackward "attention_backward",
         Rotate "rotate";
-    "long_attention.cu" after "heads.cuh": LongAttentionForward "long_attention_forward",
-        LongAttentionBackward "long_attention_backward";
+    "tensor_attention.cu" after "heads.cuh": TensorAttentionForward "tensor_attention_forward",
+        TensorAttentionQueries "tensor_attention_queries", TensorAttentionBackward "tensor_attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
@@ -140,36 +140,32 @@ pub(super) const ROWS_PER_SUM: usize = 16;
 /// The number of rows whose column one thread of the gelu kernels computes (`AT_ONCE` in `rows.cu`).
 pub(super) const ROWS_AT_ONCE: usize = 4;
 
-/// The attention kernels that a batch uses, and the size of their thread blocks.
+/// The attention kernels of a model, and the size of their thread blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttentionBlock {
-    /// True for the kernels on tensor cores (`long_attention.cu`).
-    pub(super) is_long: bool,
+    /// True for the kernels on tensor cores (`tensor_attention.cu`).
+    pub(super) uses_tensor_cores: bool,
     pub(super) n_threads: usize,
     /// The number of queries or keys of a block.
     pub(super) n_rows: usize,
 }
 
-/// The kernels on tensor cores are used if the longest sentence has this many pieces. A block of theirs has 64 rows, most
-/// of which would be empty in shorter sentences.
-const MIN_LONG: usize = 128;
 /// The largest head for which the kernels on tensor cores keep their rows in registers.
-const MAX_LONG_HEAD: usize = 96;
+const MAX_TENSOR_HEAD: usize = 96;
 
 impl AttentionBlock {
-    /// Chooses the kernels for a batch whose longest sentence has `max_length` pieces. With f32 precision they are always
-    /// those of `attention.cu`, because tensor cores round to tf32.
-    pub(super) fn new(config: &Config, precision: Precision, max_length: usize) -> Self {
+    /// Chooses the kernels for a model. With f32 precision they are always those of `attention.cu`, because tensor cores
+    /// round to tf32.
+    pub(super) fn new(config: &Config, precision: Precision) -> Self {
         let head_size = config.hidden_size / config.n_heads;
-        let is_long =
-            precision == Precision::Bf16 && max_length >= MIN_LONG && head_size <= MAX_LONG_HEAD;
-        if is_long {
-            // `N_WARPS` and `OWN` in `long_attention.cu`.
-            return Self { is_long, n_threads: 32 * 4, n_rows: 64 };
+        let uses_tensor_cores = precision == Precision::Bf16 && head_size <= MAX_TENSOR_HEAD;
+        if uses_tensor_cores {
+            // `N_WARPS` and `OWN` in `tensor_attention.cu`.
+            return Self { uses_tensor_cores, n_threads: 32 * 4, n_rows: 64 };
         }
         // `WARPS` and `GROUP * WARPS` in `attention.cu`.
         let n_warps = if head_size <= 96 { 4 } else { 2 };
-        Self { is_long, n_threads: 32 * n_warps, n_rows: 4 * n_warps }
+        Self { uses_tensor_cores, n_threads: 32 * n_warps, n_rows: 4 * n_warps }
     }
 }
 

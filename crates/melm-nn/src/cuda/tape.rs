@@ -1,5 +1,6 @@
 //! The buffers of a pass through the encoder: activations for the backward pass, and scratch buffers.
 
+use super::backward::AttentionQuery;
 use super::kernels::Argument;
 use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
@@ -96,6 +97,8 @@ pub(super) struct Tape {
     /// The gradient of the inner layer before gelu.
     pub(super) d_inner: FloatSpan,
     pub(super) d_context: Span<f32>,
+    /// A buffer for the backward pass of attention, `[rows, heads]`.
+    pub(super) queries: Span<AttentionQuery>,
     pub(super) d_qkv: FloatSpan,
 }
 
@@ -136,6 +139,7 @@ impl Tape {
             d_activated: arena.span(n_backward * inner),
             d_inner: arena.operand(n_backward * config.intermediate_outputs()),
             d_context: arena.span(n_backward * hidden),
+            queries: arena.span(n_backward * config.n_heads),
             d_qkv: arena.operand(n_backward * 3 * hidden),
         }
     }

@@ -62,7 +62,7 @@ impl GpuWeights {
     /// Returns the key of the CUDA graph that runs a pass with these weights.
     pub(super) fn graph_key(&self, pass: &'static str, sizes: [usize; 3]) -> GraphKey {
         let weights = self.master.span::<f32>().address;
-        GraphKey { pass, weights, sizes, is_long: false }
+        GraphKey { pass, weights, sizes }
     }
 
     /// Returns true if the weights are in the memory of this GPU.

@@ -182,6 +182,16 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
     }
 }
 
+// The inputs of the backward pass. The context is the f32 one: the backward pass subtracts nearly equal numbers, whose
+// difference would be lost in the rounding to bf16.
+struct Backward {
+    Heads heads;
+    Span<const Task> tasks;
+    Span<const float> context;
+    Span<const float> log_sums;
+    Span<const float> d_context;
+};
+
 // The rows of a block in the backward pass: the group whose gradients it computes, and a tile of the other side.
 struct Shared {
     Rows<GROUP * WARPS> own[2];

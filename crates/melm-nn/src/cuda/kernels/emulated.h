@@ -162,9 +162,10 @@ static inline float __uint_as_float(u32 bits) {
     return x;
 }
 
+static inline float power_of_2(float x) { return exp2f(x); }
 static inline float to_tf32(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & ~0x1fffu); }
 
-// The product of a 16 x 8 and an 8 x 8 matrix that a warp holds in parts. long_attention.cu describes the parts.
+// The product of a 16 x 8 and an 8 x 8 matrix that a warp holds in parts. tensor_attention.cu describes the parts.
 static inline void multiply_add(float (&sum)[4], const float (&left)[4], float right_0, float right_1) {
     static float lefts[1024][4], rights[1024][2];
     u32 warp = current / 32 * 32, g = current % 32 / 4, t = current % 4;

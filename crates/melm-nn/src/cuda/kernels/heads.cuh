@@ -1,4 +1,4 @@
-// Shared by the kernels of attention: the rows of a block, the heads of a layer, the inputs of the backward pass.
+// Shared by the kernels of attention: the rows of a block, and the heads of a layer.
 
 // The rows of a block: from row `first` on of the sentence that starts at row `start` and has `length` rows.
 struct Task {
@@ -41,42 +41,55 @@ struct Heads {
 // Heads of models with rotary positions have an even size.
 const u32 HALF_HEAD = (HEAD_SIZE + 1) / 2;
 
-// Copies `count` rows of one head from x, where row r begins at start(r), into rows of shared memory. Unused rows, and
-// columns between HEAD_SIZE and COLUMNS, become zeros. All loads are issued before the first is used. `convert` makes
-// the stored value.
-template <u32 COLUMNS, u32 THREADS, u32 N, u32 WIDTH, class Start, class Convert>
-DEVICE void fill(float (&rows)[N][WIDTH], u32 count, Span<const float> x, Start start, Convert convert) {
-    const u32 QUADS = COLUMNS / 4, PER_THREAD = (N * QUADS + THREADS - 1) / THREADS;
-    float4 quads[PER_THREAD];
-#pragma unroll
-    for (u32 i = 0; i < PER_THREAD; i++) {
-        u32 at = threadIdx.x + i * THREADS, r = at / QUADS, d = at % QUADS * 4;
-        quads[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (r >= count) continue;
-        u64 from = start(r) + d;
-        if (HEAD_SIZE % 4 == 0) {
-            if (d < HEAD_SIZE) quads[i] = *(const float4*)&x[from];
-        } else {
-            if (d < HEAD_SIZE) quads[i].x = x[from];
-            if (d + 1 < HEAD_SIZE) quads[i].y = x[from + 1];
-            if (d + 2 < HEAD_SIZE) quads[i].z = x[from + 2];
-            if (d + 3 < HEAD_SIZE) quads[i].w = x[from + 3];
-        }
+// Columns d to d + 3 of the row that begins at `start`. Columns from HEAD_SIZE on are zeros.
+DEVICE float4 load_quad(Span<const float> x, u64 start, u32 d) {
+    float4 quad = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (HEAD_SIZE % 4 == 0) {
+        if (d < HEAD_SIZE) quad = *(const float4*)&x[start + d];
+    } else {
+        if (d < HEAD_SIZE) quad.x = x[start + d];
+        if (d + 1 < HEAD_SIZE) quad.y = x[start + d + 1];
+        if (d + 2 < HEAD_SIZE) quad.z = x[start + d + 2];
+        if (d + 3 < HEAD_SIZE) quad.w = x[start + d + 3];
     }
-#pragma unroll
-    for (u32 i = 0; i < PER_THREAD; i++) {
-        u32 at = threadIdx.x + i * THREADS, r = at / QUADS, d = at % QUADS * 4;
-        float4 quad = {convert(quads[i].x), convert(quads[i].y), convert(quads[i].z), convert(quads[i].w)};
-        if (r < N) *(float4*)&rows[r][d] = quad;
-    }
+    return quad;
 }
 
-// The inputs of the backward pass. The context is the f32 one: the backward pass subtracts nearly equal numbers, whose
-// difference would be lost in the rounding to bf16.
-struct Backward {
-    Heads heads;
-    Span<const Task> tasks;
-    Span<const float> context;
-    Span<const float> log_sums;
-    Span<const float> d_context;
+// Some rows of one head, 4 columns at a time, on their way to shared memory: N rows of COLUMNS columns, distributed over
+// the THREADS threads of a block. Rows from `count` on, and columns from HEAD_SIZE on, are zeros.
+template <u32 COLUMNS, u32 THREADS, u32 N>
+struct Quads {
+    static const u32 PER_ROW = COLUMNS / 4, PER_THREAD = (N * PER_ROW + THREADS - 1) / THREADS;
+    float4 x[PER_THREAD];
+
+    // Reads the rows; row r begins at start(r). All loads are issued before the first is used.
+    template <class Start>
+    DEVICE void load(u32 count, Span<const float> from, Start start) {
+#pragma unroll
+        for (u32 i = 0; i < PER_THREAD; i++) {
+            u32 at = threadIdx.x + i * THREADS, r = at / PER_ROW, d = at % PER_ROW * 4;
+            x[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (r >= count) continue;
+            x[i] = load_quad(from, start(r), d);
+        }
+    }
+
+    // Writes the rows to shared memory. `convert` makes the stored value.
+    template <u32 WIDTH, class Convert>
+    DEVICE void store(float (&rows)[N][WIDTH], Convert convert) const {
+#pragma unroll
+        for (u32 i = 0; i < PER_THREAD; i++) {
+            u32 at = threadIdx.x + i * THREADS, r = at / PER_ROW, d = at % PER_ROW * 4;
+            float4 quad = {convert(x[i].x), convert(x[i].y), convert(x[i].z), convert(x[i].w)};
+            if (r < N) *(float4*)&rows[r][d] = quad;
+        }
+    }
 };
+
+// Copies `count` rows of one head from x, where row r begins at start(r), into rows of shared memory.
+template <u32 COLUMNS, u32 THREADS, u32 N, u32 WIDTH, class Start, class Convert>
+DEVICE void fill(float (&rows)[N][WIDTH], u32 count, Span<const float> x, Start start, Convert convert) {
+    Quads<COLUMNS, THREADS, N> quads;
+    quads.load(count, x, start);
+    quads.store(rows, convert);
+}

@@ -121,7 +121,7 @@ const SOURCES: &[Source] = &[
     from(
         "generate.mask.unit",
         "`token`: the paper, section 2.3. `piece`: the authors' code. The difference was not significant on dev \
-         (docs/fidelity.md, row 4).",
+         (docs/fidelity.md, row 4). With `generate.whole_words`, as in `best` and `quick`, tokens are masked.",
     ),
     from(
         "generate.mask.scope",
@@ -138,17 +138,21 @@ const SOURCES: &[Source] = &[
     ),
     from(
         "generate.order",
-        "The paper, section 2.3. Left to right was not better on dev (docs/results.md#how-the-settings-were-chosen). \
-         `within-mentions` has not been measured there.",
+        "`at-once`: the paper, section 2.3. `within-mentions`: drafts read better. Together with \
+         `generate.whole_words`, `generate.distinct_mentions` and `generate.keep_case` it made no clear difference to \
+         F1 on dev: -0.0 [-0.6, +0.6] points (docs/log.md#2026-11-19-whole-words). Left to right was not better on dev \
+         (docs/results.md#how-the-settings-were-chosen).",
     ),
     from(
         "generate.whole_words",
-        "The paper keeps the number of pieces. Off: the effect on F1 has not been measured \
-         (docs/log.md#2026-11-19-whole-words).",
+        "The paper keeps the number of pieces. `best` and `quick`: drafts read better. Together with \
+         `generate.order`, `generate.distinct_mentions` and `generate.keep_case` the option made no clear difference to \
+         F1 on dev: -0.0 [-0.6, +0.6] points (docs/log.md#2026-11-19-whole-words).",
     ),
     from(
         "generate.keep_case",
-        "The paper has no such limit. No difference on dev (docs/fidelity.md, row 6).",
+        "The paper has no such limit. `best` and `quick`: drafts read better (docs/log.md#2026-11-19-whole-words). The \
+         same casing and script made no difference on dev (docs/fidelity.md, row 6).",
     ),
     from(
         "generate.keep_script",
@@ -161,8 +165,9 @@ const SOURCES: &[Source] = &[
     ),
     from(
         "generate.distinct_mentions",
-        "The paper has no such rule. Off: the effect on F1 has not been measured \
-         (docs/log.md#2026-11-19-whole-words).",
+        "The paper has no such rule. `best` and `quick`: drafts read better. Together with `generate.order`, \
+         `generate.whole_words` and `generate.keep_case` the rule made no clear difference to F1 on dev: -0.0 [-0.6, \
+         +0.6] points (docs/log.md#2026-11-19-whole-words).",
     ),
     from(
         "generate.keep_function_words",

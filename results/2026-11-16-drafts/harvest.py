@@ -31,6 +31,10 @@ SETTINGS = [
     "generate.longest_mention=0",
     "substitute.match_before=false",
     "finetune.budget=8 epochs",
+    "generate.whole_words=false",
+    "generate.distinct_mentions=false",
+    "generate.order=at-once",
+    "generate.keep_case=false",
 ]
 
 

@@ -92,6 +92,11 @@ impl Dropout {
         }
     }
 
+    /// Returns the key of the training step. The hash of a site is `mix(key ^ (layer << 8 | site))`.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
     /// Returns three values for a site of a layer: the hash of the site, the threshold below which the hash of an
     /// element means that it is dropped, and the factor that the other elements are multiplied by.
     pub(crate) fn site(&self, layer: usize, site: Site) -> (u64, u32, f32) {

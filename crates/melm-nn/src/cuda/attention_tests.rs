@@ -6,6 +6,7 @@ use super::emulated::EmulatedGpu;
 use super::forward::{Heads, NO_WINDOW};
 use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
+use super::kept::Kept;
 use super::kernels::{Grid, KernelDropout, Kernels, launch};
 use super::memory::{DeviceBuffer, StagingBuffer, download_floats, upload_floats};
 use super::program::{Kernel, KernelConfig, Switches};
@@ -102,14 +103,15 @@ struct Attention<'a> {
     lengths: &'a [usize],
     qkv: &'a [f32],
     d_context: &'a [f32],
-    dropout: KernelDropout,
+    /// Of layer 0.
+    dropout: Option<Dropout>,
 }
 
 impl Attention<'_> {
     /// Runs the kernels of the layer. Returns the context, and the gradient of `qkv`. Arrays are in f32. `precision` only
     /// chooses the kernels: with bf16, those on tensor cores.
     fn run(&self, precision: Precision) -> Result<[Vec<f32>; 2], Error> {
-        let Self { config, layer, dropout, .. } = *self;
+        let Self { config, layer, .. } = *self;
         let (hidden, n_heads) = (config.hidden_size, config.n_heads);
         let head_size = hidden / n_heads;
         let settings = CudaSettings { precision: Precision::F32, ..CudaSettings::default() };
@@ -137,17 +139,26 @@ impl Attention<'_> {
         let d = array(n_rows * hidden)?;
         upload_floats(&*gpu, self.qkv, rows.span())?;
         upload_floats(&*gpu, self.d_context, d.span())?;
+        let mut kept = DeviceBuffer::empty(&gpu);
+        let kept = kept.lay_out(size_of::<f32>(), |arena| {
+            let length = self.dropout.as_ref().map_or(0, |_| inputs.max_length);
+            Kept::lay_out(arena, config, n_rows, length)
+        })?;
+        if let Some(dropout) = &self.dropout {
+            kept.compute(&kernels, config, dropout, &inputs)?;
+        }
         let n_frequencies = inputs.frequencies.len() / config.n_layers;
         let heads = Heads {
             qkv: rows.span(),
-            count: to_u32(n_heads),
             scale: 1.0 / (head_size as f32).sqrt(),
-            dropout,
+            dropout: self.dropout.as_ref().map_or(KernelDropout::NONE, |dropout| {
+                KernelDropout::new(dropout, layer, Site::Attention)
+            }),
+            kept,
             frequencies: inputs
                 .frequencies
                 .slice(layer * n_frequencies..(layer + 1) * n_frequencies),
             window: config.window(layer).map_or(NO_WINDOW, to_u32),
-            unused: 0,
         };
         if n_frequencies > 0 {
             let grid = Grid::linear(n_rows, 256);
@@ -158,13 +169,14 @@ impl Attention<'_> {
         } else {
             Kernel::AttentionForward
         };
-        let grid = inputs.attention_grid(heads, 1);
+        let grid = inputs.attention_grid(config, 1);
         let (out, plain_out, sums) =
             (context.span::<u16>(), plain.span::<f32>(), log_sums.span::<f32>());
         launch!(kernels, (forward), grid, heads, inputs.tiles, out, plain_out, sums);
         let queries = DeviceBuffer::zeros(&gpu, n_rows * n_heads * size_of::<AttentionQuery>())?;
         let backward = AttentionBackward {
             heads,
+            grid: inputs.attention_grid(config, 2),
             inputs,
             context: plain_out,
             log_sums: sums,
@@ -223,7 +235,7 @@ fn check_against_brute_force(lengths: &[usize], precision: Precision, tolerance:
             lengths,
             qkv: &single_qkv,
             d_context: &single_d,
-            dropout: KernelDropout::NONE,
+            dropout: None,
         };
         let [context, gradient] = attention.run(precision).expect("the emulator runs");
         for sentence in 0..lengths.len() {
@@ -263,14 +275,13 @@ fn attention_on_tensor_cores_drops_what_the_other_kernels_drop() {
     };
     let (n_used, n_rows) = (batch(&LONG_LENGTHS).n_rows(), n_padded_rows(&batch(&LONG_LENGTHS)));
     let (qkv, d_context) = (single(&numbers(3, n_rows * 240)), single(&numbers(4, n_rows * 80)));
-    let dropout = KernelDropout::new(&Dropout::new(&config, 7, 0), 0, Site::Attention);
     let attention = Attention {
         config: &config,
         layer: 0,
         lengths: &LONG_LENGTHS,
         qkv: &qkv,
         d_context: &d_context,
-        dropout,
+        dropout: Some(Dropout::new(&config, 7, 0)),
     };
     let found = attention.run(Precision::Bf16).expect("the emulator runs");
     let wanted = attention.run(Precision::F32).expect("the emulator runs");

@@ -39,6 +39,8 @@ impl GradientSink<'_> {
 /// What the backward pass of attention reads.
 pub(super) struct AttentionBackward {
     pub(super) heads: Heads,
+    /// Two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
+    pub(super) grid: Grid,
     pub(super) inputs: Inputs,
     /// The context in f32: the backward pass subtracts nearly equal numbers, whose difference would be lost in the rounding
     /// to bf16.
@@ -52,18 +54,14 @@ pub(super) struct AttentionBackward {
 impl AttentionBackward {
     /// Computes the gradient of queries, keys and values.
     pub(super) fn launch(&self, kernels: &Kernels, d_qkv: Span<u16>) -> Result<(), Error> {
-        let Self { heads, ref inputs, context, log_sums, d_context, queries } = *self;
+        let Self { heads, grid, inputs, context, log_sums, d_context, queries } = *self;
         let tiles = inputs.tiles;
-        // The grid has two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
-        let grid = inputs.attention_grid(heads, 2);
         if inputs.block.uses_tensor_cores {
             let prepare = Grid::linear(queries.len().div_ceil(4), 32 * 4);
             launch!(
                 kernels,
                 TensorAttentionQueries,
                 prepare,
-                heads,
-                inputs.row_positions,
                 context,
                 d_context,
                 log_sums,
@@ -80,12 +78,11 @@ impl AttentionBackward {
 }
 
 /// What the backward pass needs of a query (`Query` in `tensor_attention.cu`).
-#[repr(C, align(16))]
+#[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(super) struct AttentionQuery {
     mean: f32,
     log_sum: f32,
-    mask: [u32; 2],
 }
 
 /// `Backward` in `tensor_attention.cu`.
@@ -224,7 +221,8 @@ impl Pass<'_> {
         self.linear_backward(tape.d_projected, output, tape.d_context, false)?;
         self.weight_gradient(tape.d_projected, layer.context, output, sink)?;
         let attention = AttentionBackward {
-            heads: self.heads(layer, index),
+            heads: self.heads(layer, tape.kept, index),
+            grid: self.inputs.attention_grid(self.config(), 2),
             inputs: self.inputs,
             context: layer.context_f32,
             log_sums: layer.log_sums,

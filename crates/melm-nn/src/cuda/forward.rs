@@ -1,5 +1,6 @@
 //! The forward pass of the encoder.
 
+use super::kept::Kept;
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
@@ -17,14 +18,13 @@ use crate::error::Error;
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
     pub(super) qkv: Span<f32>,
-    pub(super) count: u32,
     pub(super) scale: f32,
+    /// The largest distance between a query and a key that it sees.
+    pub(super) window: u32,
     pub(super) dropout: KernelDropout,
     /// The frequencies of rotary positions; empty if the model has none.
     pub(super) frequencies: Span<f32>,
-    /// The largest distance between a query and a key that it sees.
-    pub(super) window: u32,
-    pub(super) unused: u32,
+    pub(super) kept: Kept,
 }
 
 impl Argument for Heads {}
@@ -66,6 +66,7 @@ impl Pass<'_> {
             tape.embedded.normed,
             to_u32(self.n_rows),
         );
+        tape.kept.compute(&self.kernels, config, &self.dropout, &self.inputs)?;
         for (index, params) in encoder.layers.iter().enumerate() {
             self.forward_layer(tape, index, params)?;
         }
@@ -79,7 +80,7 @@ impl Pass<'_> {
         let input = tape.attention_operand(x.normed.y, x.operand);
         self.linear(input, &params.qkv, layer.qkv, weights.master(&params.qkv.bias))?;
         self.rotate(layer, index)?;
-        let heads = self.heads(layer, index);
+        let heads = self.heads(layer, tape.kept, index);
         let kernel = if self.inputs.block.uses_tensor_cores {
             Kernel::TensorAttentionForward
         } else {
@@ -88,7 +89,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             (kernel),
-            self.inputs.attention_grid(heads, 1),
+            self.inputs.attention_grid(self.config(), 1),
             heads,
             self.inputs.tiles,
             layer.context.argument(),
@@ -101,8 +102,10 @@ impl Pass<'_> {
         let dropout = KernelDropout::new(&self.dropout, index, Site::AttentionOutput);
         let (part, norm) = (&params.attention_output, &params.attention_norm);
         self.add_and_norm(tape, part, x.normed, norm, dropout, layer.attended.normed)?;
-        self.linear(layer.attended.operand, &params.intermediate, layer.inner, none)?;
-        self.activate(&params.intermediate, layer, index)?;
+        let inner = &params.intermediate;
+        let bias = weights.master(&inner.bias);
+        self.linear(layer.attended.operand, inner, layer.inner, bias)?;
+        self.activate(inner, layer, index)?;
         self.linear(layer.activated, &params.output, tape.projected, none)?;
         let dropout = KernelDropout::new(&self.dropout, index, Site::Output);
         let (part, norm) = (&params.output, &params.output_norm);
@@ -159,7 +162,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Computes `layer.activated` from `layer.inner`: adds the bias and applies gelu, or the gate and dropout.
+    /// Computes `layer.activated` from `layer.inner`: applies gelu, or the gate and dropout.
     fn activate(
         &self,
         params: &LinearParams,
@@ -170,7 +173,6 @@ impl Pass<'_> {
         match self.config().architecture().feed_forward {
             FeedForward::Plain => self.gelu(params, layer.inner, out, Span::default()),
             FeedForward::Gated => {
-                assert!(params.bias.is_empty(), "the kernel adds no bias");
                 launch!(
                     self.kernels,
                     GegluForward,
@@ -193,16 +195,15 @@ impl Pass<'_> {
         Grid::new([width.div_ceil(256), self.n_rows.div_ceil(ROWS_AT_ONCE), 1], 256)
     }
 
-    pub(super) fn heads(&self, layer: &LayerTape, index: usize) -> Heads {
+    pub(super) fn heads(&self, layer: &LayerTape, kept: Kept, index: usize) -> Heads {
         let config = self.config();
         Heads {
             qkv: layer.qkv,
-            count: to_u32(config.n_heads),
             scale: 1.0 / ((config.hidden_size / config.n_heads) as f32).sqrt(),
             dropout: KernelDropout::new(&self.dropout, index, Site::Attention),
             frequencies: self.frequencies(index),
+            kept: kept.of_layer(index, config.n_layers),
             window: config.window(index).map_or(NO_WINDOW, |window| to_u32(window).min(NO_WINDOW)),
-            unused: 0,
         }
     }
 
@@ -249,8 +250,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes `u += bias; g = gelu(u)`; there may be no bias. Writes `g` in the type that products read, in f32, or in both. Pass an
-    /// empty span for an output that is not needed.
+    /// Computes `g = gelu(u)`, where `u` is an output of `params`. Writes `g` in the type that products read, in f32, or in
+    /// both. Pass an empty span for an output that is not needed.
     pub(super) fn gelu(
         &self,
         params: &LinearParams,
@@ -261,13 +262,8 @@ impl Pass<'_> {
         let width = params.n_outputs;
         let n_rows = u.len() / width;
         let grid = Grid::new([width.div_ceil(256), n_rows.div_ceil(ROWS_AT_ONCE), 1], 256);
-        let bias = self.weights.master(&params.bias);
         let (width, n_rows) = (to_u32(width), to_u32(n_rows));
-        if bias.len() == 0 {
-            launch!(self.kernels, GeluForwardUnbiased, grid, u, operand, exact, width, n_rows);
-        } else {
-            launch!(self.kernels, GeluForward, grid, bias, u, operand, exact, width, n_rows);
-        }
+        launch!(self.kernels, GeluForward, grid, u, operand, exact, width, n_rows);
         Ok(())
     }
 }

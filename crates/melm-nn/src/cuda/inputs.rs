@@ -1,6 +1,5 @@
 //! The lists of a batch that kernels read: pieces, positions and attention tiles.
 
-use super::forward::Heads;
 use super::kernels::Grid;
 use super::memory::{DeviceBuffer, Staged, StagingBuffer, ToBytes};
 use super::program::AttentionBlock;
@@ -92,8 +91,8 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Returns the grid of the attention kernels, with `n_parts` blocks in z.
-    pub(super) fn attention_grid(&self, heads: Heads, n_parts: usize) -> Grid {
-        Grid::new([self.tiles.len(), heads.count as usize, n_parts], self.block.n_threads)
+    pub(super) fn attention_grid(&self, config: &Config, n_parts: usize) -> Grid {
+        Grid::new([self.tiles.len(), config.n_heads, n_parts], self.block.n_threads)
     }
 }
 
@@ -148,6 +147,11 @@ impl StagedInputs {
             max_length,
             block,
         }
+    }
+
+    /// Returns the number of rows of the longest sentence.
+    pub(super) fn max_length(&self) -> usize {
+        self.max_length
     }
 
     /// Returns the addresses of the lists, after the staging buffer was uploaded to `buffer`.

@@ -163,11 +163,13 @@ impl Pass<'_> {
         let m = states.len / width;
         let table = Operand::new(self.weights.table_operand(), width).transposed();
         let size = ProductSize { m, n: stride, k: width };
-        self.kernels.product(&Product::new(size, Operand::new(states, width), table, scores))?;
-        let bias = self.weights.master(&head.bias);
-        let (vocab, stride) = (to_u32(bias.len()), to_u32(stride));
+        // The columns after the vocabulary get other numbers than biases. Nothing reads them.
+        let bias = self.weights.master(&(head.bias.start..head.bias.start + stride));
+        let product = Product::new(size, Operand::new(states, width), table, scores);
+        self.kernels.product(&product.with_bias(bias))?;
+        let (vocab, stride) = (to_u32(head.bias.len()), to_u32(stride));
         let grid = Grid::new([SEGMENTS, m, 1], 256);
-        launch!(self.kernels, ScoreTotals, grid, scores, bias, totals, vocab, stride);
+        launch!(self.kernels, ScoreTotals, grid, scores, totals, vocab, stride);
         Ok(())
     }
 

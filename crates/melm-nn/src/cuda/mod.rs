@@ -47,6 +47,7 @@ mod gpu;
 mod gradients;
 mod graphs;
 mod inputs;
+mod kept;
 mod kernels;
 mod library;
 mod masked_lm;

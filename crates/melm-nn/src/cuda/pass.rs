@@ -96,8 +96,9 @@ impl<'a> PassSetup<'a> {
         head: impl Fn(&mut Arena) -> H,
     ) -> Result<(Tape, H), Error> {
         let (config, n_rows) = (self.encoder.config(), self.n_rows);
+        let max_length = self.inputs.max_length();
         self.workspace.arena.lay_out(self.operand_size, |arena| {
-            let tape = Tape::lay_out(arena, config, n_rows, false);
+            let tape = Tape::lay_out(arena, config, n_rows, max_length, false);
             (tape, head(arena))
         })
     }
@@ -110,9 +111,10 @@ impl<'a> PassSetup<'a> {
         head: impl Fn(&mut Arena) -> H,
     ) -> Result<(Tape, H, PartialSums), Error> {
         let (config, n_rows) = (self.encoder.config(), self.n_rows);
+        let max_length = self.inputs.max_length();
         let n_partials = Tape::n_partials(config, n_rows) + n_head_partials;
         self.workspace.arena.lay_out(self.operand_size, |arena| {
-            let tape = Tape::lay_out(arena, config, n_rows, true);
+            let tape = Tape::lay_out(arena, config, n_rows, max_length, true);
             let head = head(arena);
             (tape, head, PartialSums::new(arena.span(n_partials)))
         })

@@ -109,14 +109,14 @@ programs! {
     "norm.cu": NormForward "norm_forward", EmbedForward "embed_forward", NormBackward "norm_backward",
         EmbedBackward "embed_backward", PositionGradient "position_gradient", SumNormForward "sum_norm_forward",
         SumNormBackward "sum_norm_backward";
-    "rows.cu": GeluForward "gelu_forward", GeluForwardUnbiased "gelu_forward_unbiased", GeluBackward "gelu_backward",
+    "rows.cu": GeluForward "gelu_forward", GeluBackward "gelu_backward",
         GegluForward "geglu_forward", GegluBackward "geglu_backward", DropRows "drop_rows", ColumnSums "column_sums",
         ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", CopyColumns "copy_columns",
         Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
     "attention.cu" after "heads.cuh": AttentionForward "attention_forward", AttentionBackward "attention_backward",
         Rotate "rotate";
     "tensor_attention.cu" after "heads.cuh": TensorAttentionForward "tensor_attention_forward",
-        TensorAttentionQueries "tensor_attention_queries", TensorAttentionBackward "tensor_attention_backward";
+        TensorAttentionKept "tensor_attention_kept", TensorAttentionQueries "tensor_attention_queries", TensorAttentionBackward "tensor_attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",

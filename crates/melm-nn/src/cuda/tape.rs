@@ -1,6 +1,7 @@
 //! The buffers of a pass through the encoder: activations for the backward pass, and scratch buffers.
 
 use super::backward::AttentionQuery;
+use super::kept::Kept;
 use super::kernels::Argument;
 use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
@@ -83,6 +84,8 @@ pub(super) struct LayerTape {
 
 /// The buffers of one batch. Buffers whose name starts with `d_` are gradients.
 pub(super) struct Tape {
+    /// The weights of attention that dropout keeps.
+    pub(super) kept: Kept,
     pub(super) embedded: NormTape,
     pub(super) layers: Vec<LayerTape>,
     /// The output of a linear layer, `[rows, hidden]`, before the layer norm that follows it.
@@ -109,6 +112,7 @@ impl Tape {
         arena: &mut Arena,
         config: &Config,
         n_rows: usize,
+        max_length: usize,
         is_training: bool,
     ) -> Self {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
@@ -118,7 +122,10 @@ impl Tape {
         };
         let n_layers = if is_training { config.n_layers } else { 2.min(config.n_layers) };
         let n_backward = if is_training { n_rows } else { 0 };
+        // In f32 the kernels of attention compute what is kept.
+        let drops = is_training && config.attention_dropout > 0.0 && arena.is_rounded();
         Self {
+            kept: Kept::lay_out(arena, config, n_rows, if drops { max_length } else { 0 }),
             embedded: NormTape::lay_out(arena, n_rows, hidden),
             layers: (0..n_layers)
                 .map(|_| LayerTape {

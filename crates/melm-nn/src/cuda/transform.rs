@@ -73,8 +73,8 @@ impl Pass<'_> {
             tape.gathered.argument(),
             to_u32(self.config().hidden_size),
         );
-        let none = Span::default();
-        self.linear(tape.gathered, &transform.dense, tape.dense, none)?;
+        let (none, bias) = (Span::default(), self.weights.master(&transform.dense.bias));
+        self.linear(tape.gathered, &transform.dense, tape.dense, bias)?;
         self.gelu(&transform.dense, tape.dense, Span::default(), tape.activated)?;
         let (dropout, out) = (KernelDropout::NONE, tape.norm.normed);
         self.norm(tape.activated, none, none, &transform.norm, dropout, out)

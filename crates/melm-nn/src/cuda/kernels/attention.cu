@@ -173,12 +173,12 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
         for (u32 i = 0; i < PER_HEAD_LANE; i++) {
             u32 d = lane + i * WARP;
             if (d >= HEAD_SIZE) continue;
-            u64 at = (u64)row * heads.hidden() + blockIdx.y * HEAD_SIZE + d;
+            u64 at = head_at(row) + d;
             float value = sums.x[g][i] / total[g];
             context[at] = to_product(value);
             if (!plain.is_empty()) plain[at] = value;
         }
-        if (lane == 0) log_sums[(u64)row * heads.n_heads + blockIdx.y] = largest[g] + logf(total[g]);
+        if (lane == 0) log_sums[value_at(row)] = largest[g] + logf(total[g]);
     }
 }
 
@@ -201,7 +201,7 @@ struct Shared {
 
 // The dot product of a row's context and its gradient: the mean gradient of its scores. Computed by one warp.
 DEVICE float context_dot(const Backward& in, u64 row, const float* d_context, u32 lane) {
-    u64 start = row * in.heads.hidden() + blockIdx.y * HEAD_SIZE;
+    u64 start = head_at(row);
     float sum = 0.0f;
     for (u32 d = lane; d < HEAD_SIZE; d += WARP) sum += d_context[d] * in.context[start + d];
     return warp_sum(sum);
@@ -216,9 +216,8 @@ DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t>
     u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
     u32 n_queries = min(GROUP * WARPS, task.length - task.first);
     u32 first = task.start + task.first;
-    u64 column = blockIdx.y * HEAD_SIZE;
     fill(queries, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
-    fill(d_queries, n_queries, in.d_context, [&](u32 r) { return (u64)(first + r) * heads.hidden() + column; });
+    fill(d_queries, n_queries, in.d_context, [&](u32 r) { return head_at(first + r); });
     __syncthreads();
     float log_sum[GROUP], mean[GROUP];
     RowMask masks[GROUP];
@@ -229,7 +228,7 @@ DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t>
         bool is_row = own + g < n_queries;
         u64 row = first + own + g;
         mean[g] = is_row ? context_dot(in, row, d_queries.x[own + g], lane) : 0.0f;
-        log_sum[g] = is_row ? in.log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
+        log_sum[g] = is_row ? in.log_sums[value_at(row)] : 0.0f;
         masks[g] = heads.mask(task, task.first + own + g);
     }
     u32 end = heads.end_seen(task, n_queries);
@@ -273,7 +272,6 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
     u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
     u32 n_keys = min(GROUP * WARPS, task.length - task.first);
     u32 first = task.start + task.first;
-    u64 column = blockIdx.y * HEAD_SIZE;
     fill(keys, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 1); });
     fill(values, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 2); });
     Sums d_keys, d_values;
@@ -285,7 +283,7 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
         __syncthreads();
         fill(queries, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 0); });
         fill(d_queries, count, in.d_context,
-             [&](u32 r) { return (u64)(task.start + from + r) * heads.hidden() + column; });
+             [&](u32 r) { return head_at(task.start + from + r); });
         __syncthreads();
         for (u32 r = threadIdx.x / WARP; r < count; r += WARPS) {
             float mean = context_dot(in, task.start + from + r, d_queries.x[r], lane);
@@ -296,7 +294,7 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
         dots(queries.x[lane], keys.x + own, scores);
         dots(d_queries.x[lane], values.x + own, slopes);
         u64 row = task.start + from + lane;
-        float log_sum = lane < count ? in.log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
+        float log_sum = lane < count ? in.log_sums[value_at(row)] : 0.0f;
         float mean = lane < count ? shared.means[lane] : 0.0f;
         RowMask mask = heads.mask(task, from + lane);
 #pragma unroll

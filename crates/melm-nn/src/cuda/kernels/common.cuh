@@ -83,13 +83,17 @@ struct RowMask {
     u32 threshold;
     float scale;
 
-    DEVICE float factor(u32 column) const {
-        if (threshold == 0) return 1.0f;
+    DEVICE bool keeps(u32 column) const {
         u32 x = low ^ (column * 0x9e3779b9u);
         x = ((x ^ (x >> 16)) * 0x7feb352du) ^ high;
         x = (x ^ (x >> 15)) * 0x846ca68bu;
         x = x ^ (x >> 16);
-        return x >= threshold ? scale : 0.0f;
+        return x >= threshold;
+    }
+
+    DEVICE float factor(u32 column) const {
+        if (threshold == 0) return 1.0f;
+        return keeps(column) ? scale : 0.0f;
     }
 };
 

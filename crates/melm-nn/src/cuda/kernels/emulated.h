@@ -12,6 +12,7 @@
 #define KERNEL extern "C" void
 #define DEVICE inline
 #define __shared__ static
+#define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 
 struct Dim {
@@ -164,6 +165,7 @@ static inline float __uint_as_float(u32 bits) {
 
 static inline float power_of_2(float x) { return exp2f(x); }
 static inline float to_tf32(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & ~0x1fffu); }
+static inline float finite_to_tf32(float x) { return to_tf32(x); }
 
 // The product of a 16 x 8 and an 8 x 8 matrix that a warp holds in parts. tensor_attention.cu describes the parts.
 static inline void multiply_add(float (&sum)[4], const float (&left)[4], float right_0, float right_1) {

@@ -31,20 +31,20 @@ DEVICE float block_max(float x) {
     return x;
 }
 
-// scores += bias. Also computes the largest score and the sum of exponentials of each segment: totals[row, segment, 2].
-// One sweep is enough: a new largest score rescales the sum so far.
-KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> totals, u32 vocab, u32 stride) {
+// The largest score and the sum of exponentials of each segment: totals[row, segment, 2]. One sweep is enough: a new
+// largest score rescales the sum so far.
+KERNEL score_totals(Span<const float> scores, Span<float> totals, u32 vocab, u32 stride) {
     Segment s = segment(vocab);
     u64 start = (u64)s.row * stride;
     float most = -INFINITY, sum = 0.0f;
     for (u32 first = s.begin + threadIdx.x * 4; first < s.end; first += THREADS * 4) {
-        // Four scores can always be read, because the row is padded; the bias is not.
-        float4 quad = *(float4*)&scores[start + first];
+        // Four scores can always be read, because the row is padded.
+        float4 quad = *(const float4*)&scores[start + first];
         float x[4] = {quad.x, quad.y, quad.z, quad.w};
         float largest = most;
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
-            x[i] = first + i < s.end ? x[i] + bias[first + i] : -INFINITY;
+            if (first + i >= s.end) x[i] = -INFINITY;
             largest = fmaxf(largest, x[i]);
         }
         if (largest > most) {
@@ -53,8 +53,6 @@ KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> tota
         }
 #pragma unroll
         for (u32 i = 0; i < 4; i++) sum += expf(x[i] - most);
-        quad = {x[0], x[1], x[2], x[3]};
-        *(float4*)&scores[start + first] = quad;
     }
     float largest = block_max(most);
     sum = sum_of_block<THREADS>(most == -INFINITY ? 0.0f : sum * expf(most - largest));

@@ -9,23 +9,27 @@ struct Task {
     u64 sentence;
 };
 
+const u32 N_HEADS = HIDDEN / HEAD_SIZE;
+
+// The start of the head of this block in a row of HIDDEN columns.
+DEVICE u64 head_at(u64 row) { return row * HIDDEN + blockIdx.y * HEAD_SIZE; }
+
+// The place of the head of this block in rows with one value for each head.
+DEVICE u64 value_at(u64 row) { return row * N_HEADS + blockIdx.y; }
+
 struct Heads {
     Span<const float> qkv;  // [rows, 3, heads, head]
-    u32 n_heads;
     float scale;
+    u32 window;  // the largest distance between a query and a key that it sees; read only with WINDOWED
     Drop drop;
     Span<const float> frequencies;  // of the rotation, [head / 2]; read only with ROTARY
-    u32 window;                     // the largest distance between a query and a key that it sees; read only with WINDOWED
+    Span<const u32> kept;           // [rows, heads, n_words]; a bit is 1 where dropout keeps a weight; empty without dropout
+    u32 n_words;
     u32 unused;
 
-    DEVICE u32 hidden() const { return n_heads * HEAD_SIZE; }
     // The start of a row's query (which = 0), key (1) or value (2).
-    DEVICE u64 at(u32 row, u32 which) const {
-        return (u64)row * 3 * hidden() + which * hidden() + blockIdx.y * HEAD_SIZE;
-    }
-    DEVICE RowMask mask(Task task, u32 position) const {
-        return row_mask(drop, task.sentence, (u64)position * n_heads + blockIdx.y);
-    }
+    DEVICE u64 at(u64 row, u32 which) const { return head_at(row * 3 + which); }
+    DEVICE RowMask mask(Task task, u32 position) const { return row_mask(drop, task.sentence, value_at(position)); }
 #if WINDOWED
     DEVICE bool sees(u32 query, u32 key) const { return key <= query + window && query <= key + window; }
     // The positions of the other side that at least one of the `count` rows of the block sees.

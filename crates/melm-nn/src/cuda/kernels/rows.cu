@@ -7,13 +7,11 @@ const u32 AT_ONCE = 4;
 
 DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
 
-// u += bias; g = gelu(u). One thread for each column. `g` is an operand of products, `plain` is f32; empty spans are not
-// written.
-template <bool HAS_BIAS>
-DEVICE void gelu(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
+// g = gelu(u). One thread for each column. `g` is an operand of products, `plain` is f32; empty spans are not written.
+KERNEL gelu_forward(Span<const float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= width) return;
-    float shift = HAS_BIAS ? bias[c] : 0.0f, x[AT_ONCE];
+    float x[AT_ONCE];
     u32 first = blockIdx.y * AT_ONCE;
 #pragma unroll
     for (u32 i = 0; i < AT_ONCE; i++) x[i] = first + i < n_rows ? u[(u64)(first + i) * width + c] : 0.0f;
@@ -21,22 +19,10 @@ DEVICE void gelu(Span<const float> bias, Span<float> u, Span<product_t> g, Span<
     for (u32 i = 0; i < AT_ONCE; i++) {
         if (first + i >= n_rows) break;
         u64 at = (u64)(first + i) * width + c;
-        float v = HAS_BIAS ? x[i] + shift : x[i];
-        float y = v * gelu_cumulative(v);
-        if (HAS_BIAS) u[at] = v;
+        float y = x[i] * gelu_cumulative(x[i]);
         if (!g.is_empty()) g[at] = to_product(y);
         if (!plain.is_empty()) plain[at] = y;
     }
-}
-
-KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width,
-                    u32 n_rows) {
-    gelu<true>(bias, u, g, plain, width, n_rows);
-}
-
-KERNEL gelu_forward_unbiased(Span<float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
-    Span<const float> none = {nullptr, 0};
-    gelu<false>(none, u, g, plain, width, n_rows);
 }
 
 // Goes from the gradient of gelu(u) in `d` to that of u. partial[block, :] is its sum over the rows of the block.
@@ -152,6 +138,7 @@ KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> 
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= sum.width) return;
     float total = 0.0f;
+#pragma unroll 8
     for (u32 p = 0; p < sum.n_partials; p++) total += partial[sum.partial + (u64)p * sum.stride + c];
     if (sum.accumulates) total += gradient[sum.out + c];
     gradient[sum.out + c] = total;

@@ -16,7 +16,7 @@
 const u32 N_WARPS = 4;
 const u32 ROWS = 16;
 const u32 OWN = N_WARPS * ROWS;
-const u32 TILE = 32;
+const u32 TILE = 32;  // a word has a bit for each row of a tile
 // The columns of a head, filled up to parts of 32.
 const u32 PARTS = (HEAD_SIZE + 31) / 32;
 const u32 COLUMNS = PARTS * 32;
@@ -37,15 +37,18 @@ struct __align__(16) Tiles {
 };
 
 #if BF16 && !defined(EMULATED)
+// Rounds to eleven bits: 4097 x is 2^12 x + x, so that the difference to it loses the lower bits of x.
 DEVICE float to_tf32(float x) {
-    u32 bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return __uint_as_float(bits);
+    float large = __fmul_rn(x, 4097.0f);
+    return __fadd_rn(large, __fsub_rn(x, large));
 }
+
+// As `to_tf32` for numbers that are not NaN, in one instruction: products ignore the bits that are left.
+DEVICE float finite_to_tf32(float x) { return __uint_as_float(__float_as_uint(x) + 0x1000u); }
 
 // sum += left right
 DEVICE void multiply_add(float (&sum)[4], const float (&left)[4], float right_0, float right_1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(__float_as_uint(left[0])), "r"(__float_as_uint(left[1])), "r"(__float_as_uint(left[2])),
           "r"(__float_as_uint(left[3])), "r"(__float_as_uint(right_0)), "r"(__float_as_uint(right_1)));
@@ -53,6 +56,7 @@ DEVICE void multiply_add(float (&sum)[4], const float (&left)[4], float right_0,
 #elif !defined(EMULATED)
 // With f32 precision these kernels are not used, and the GPU may be too old for these instructions.
 DEVICE float to_tf32(float x) { return x; }
+DEVICE float finite_to_tf32(float x) { return x; }
 DEVICE void multiply_add(float (&)[4], const float (&)[4], float, float) { __trap(); }
 #endif
 
@@ -142,7 +146,9 @@ struct Sums {
 
     // Adds 8 rows of a tile with the given weights, from row `first` on.
     DEVICE void add(const Sum& weights, const Tile& tile, u32 first, Lane lane) {
-        Sum left = {to_tf32(weights[0]), to_tf32(weights[2]), to_tf32(weights[1]), to_tf32(weights[3])};
+        // Where a weight is NaN, so are the softmax denominator and the loss, which are not rounded.
+        Sum left = {finite_to_tf32(weights[0]), finite_to_tf32(weights[2]), finite_to_tf32(weights[1]),
+                    finite_to_tf32(weights[3])};
 #pragma unroll
         for (u32 k = 0; k < COLUMNS / 8; k += 4) {
             float4 even = *(const float4*)&tile[first + 2 * lane.t][k * 8 + lane.g * 4];
@@ -203,6 +209,45 @@ DEVICE void store_tile(const TileQuads& quads, Tile& tile) {
     quads.store(tile, [](float value) { return to_tf32(value); });
 }
 
+// The bits of the weights of `row`, a row of the batch, for keys 32 `word` and the next 31: 1 where dropout keeps them.
+DEVICE u32 kept_word(const Heads& heads, u64 row, u32 word) {
+    return word < heads.n_words ? heads.kept[value_at(row) * heads.n_words + word] : 0xffffffffu;
+}
+
+// Computes those bits for all layers. One thread for each word, one block in y for each layer.
+KERNEL tensor_attention_kept(u64 key, u32 site, u32 threshold, Span<const Place> places, Span<u32> kept, u32 n_words) {
+    u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x, value = at / n_words;
+    if (value >= places.len * N_HEADS) return;
+    Place place = places[value / N_HEADS];
+    Drop drop = {mix(key ^ ((u64)blockIdx.y << 8 | site)), threshold, 1.0f};
+    RowMask mask = row_mask(drop, place.sentence, (u64)place.position * N_HEADS + value % N_HEADS);
+    u32 first = at % n_words * 32, bits = 0;
+#pragma unroll 8
+    for (u32 i = 0; i < 32; i++) bits |= (u32)mask.keeps(first + i) << i;
+    kept[blockIdx.y * places.len * N_HEADS * n_words + at] = bits;
+}
+
+// The bits of the weights of the two queries of a lane, for the keys of a tile and of the next tile.
+struct KeptWords {
+    u32 words[2], next[2];
+
+    DEVICE void load(const Heads& heads, Lane lane, u32 count, u32 first, u32 from) {
+#pragma unroll
+        for (u32 half = 0; half < 2; half++) {
+            u32 r = lane.row(half);
+            next[half] = r < count ? kept_word(heads, first + r, from / TILE) : 0;
+        }
+    }
+
+    DEVICE void advance() {
+        words[0] = next[0];
+        words[1] = next[1];
+    }
+
+    // True if dropout keeps the weight of key `key` + 2 t of the tile.
+    DEVICE bool has(u32 half, Lane lane, u32 key) const { return words[half] >> (2 * lane.t) >> key & 1; }
+};
+
 // Goes through rows `from` to `end` of the other side in pairs of tiles. load(i, from) starts to read tile i of the pair
 // that begins at row `from`, store(i, buffer) writes it to shared memory, use(buffer, from) works on the pair.
 template <class Load, class Store, class Use>
@@ -224,7 +269,7 @@ DEVICE void for_each_tile(u32 from, u32 end, Load load, Store store, Use use) {
     }
 }
 
-KERNEL tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> plain,
+KERNEL __launch_bounds__(N_WARPS * WARP, COLUMNS <= 64 ? 3 : 2) tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> plain,
                               Span<float> log_sums) {
     __shared__ Tiles tiles[BUFFERS];
     Task task = tasks[blockIdx.x];
@@ -233,23 +278,26 @@ KERNEL tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<produc
     LeftRows queries;
     queries.load(lane, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
     float largest[2], total[2], scale = heads.scale * LOG2_OF_E;
-    RowMask masks[2];
     Sums sums;
     sums.clear();
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
         largest[half] = -INFINITY;
         total[half] = 0.0f;
-        masks[half] = heads.mask(task, task.first + lane.row(half));
     }
     u32 end = heads.end_seen(task, n_queries);
     TileQuads quads[2];
+    KeptWords kept;
     auto load = [&](u32 i, u32 from) {
-        u32 row = task.start + from;
+        u64 row = task.start + from;
         quads[i].load(min(TILE, end - from), heads.qkv, [&](u32 r) { return heads.at(row + r, 1 + i); });
+        if (i == 0) kept.load(heads, lane, n_queries, first, from);
     };
-    auto store = [&](u32 i, u32 buffer) { store_tile(quads[i], tiles[buffer].x[i]); };
-    for_each_tile(heads.first_seen(task), end, load, store, [&](u32 buffer, u32 from) {
+    auto store = [&](u32 i, u32 buffer) {
+        store_tile(quads[i], tiles[buffer].x[i]);
+        if (i == 0) kept.advance();
+    };
+    for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_queries) return;
         auto &keys = tiles[buffer].x[0], &values = tiles[buffer].x[1];
         Sum scores[TILE / 8];
@@ -262,11 +310,11 @@ KERNEL tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<produc
                 float& score = scores[at / 2][half * 2 + at % 2];
                 u32 key = from + at / 2 * 8 + 2 * lane.t + at % 2;
                 bool is_seen = key < end && heads.sees(task.first + lane.row(half), key);
-                score = is_seen ? score * scale : -INFINITY;
+                if (!is_seen) score = -INFINITY;
                 most = fmaxf(most, score);
             }
             most = row_max(most);
-            float shrink = power_of_2(largest[half] - most);
+            float shrink = power_of_2((largest[half] - most) * scale);
 #if WINDOWED
             // The query may see no key up to this tile.
             if (most == -INFINITY) shrink = 1.0f;
@@ -277,14 +325,19 @@ KERNEL tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<produc
             for (u32 at = 0; at < TILE / 4; at++) {
                 float& score = scores[at / 2][half * 2 + at % 2];
 #if WINDOWED
-                float p = score == -INFINITY ? 0.0f : power_of_2(score - most);
+                float p = score == -INFINITY ? 0.0f : power_of_2(score * scale - most * scale);
 #else
-                float p = power_of_2(score - most);
+                float p = power_of_2(score * scale - most * scale);
 #endif
                 total[half] += p;
-                score = p * masks[half].factor(from + at / 2 * 8 + 2 * lane.t + at % 2);
+                score = p;
             }
             sums.scale(half, shrink);
+        }
+#pragma unroll
+        for (u32 at = 0; at < TILE / 2; at++) {
+            u32 n = at / 4, i = at % 4;
+            if (!kept.has(i / 2, lane, n * 8 + i % 2)) scores[n][i] = 0.0f;
         }
 #pragma unroll
         for (u32 n = 0; n < TILE / 8; n++) sums.add(scores[n], values, n * 8, lane);
@@ -293,28 +346,24 @@ KERNEL tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<produc
     for (u32 half = 0; half < 2; half++) {
         total[half] = row_sum(total[half]);
         u32 r = lane.row(half);
-        u64 at = (u64)(first + r) * heads.n_heads + blockIdx.y;
-        if (lane.t == 0 && r < n_queries) log_sums[at] = largest[half] / LOG2_OF_E + logf(total[half]);
-        sums.scale(half, 1.0f / total[half]);
+        if (lane.t == 0 && r < n_queries) log_sums[value_at(first + r)] = largest[half] * heads.scale + logf(total[half]);
+        sums.scale(half, heads.drop.scale / total[half]);
     }
     sums.for_each(lane, n_queries, [&](u32 r, u32 d, float4 quad) {
-        u64 start = (u64)(first + r) * heads.hidden() + blockIdx.y * HEAD_SIZE;
+        u64 start = head_at(first + r);
         store_quad(context, start, d, quad, [](float value) { return to_product(value); });
         if (!plain.is_empty()) store_quad(plain, start, d, quad, [](float value) { return value; });
     });
 }
 
 // What the backward pass needs of a query.
-struct __align__(16) Query {
+struct __align__(8) Query {
     float mean;     // the mean gradient of its scores
     float log_sum;  // the logarithm of its softmax denominator, to base 2
-    u32 low, high;  // of its dropout
-
-    DEVICE RowMask mask(const Heads& heads) const { return {low, high, heads.drop.threshold, heads.drop.scale}; }
 };
 
 // The query of a row without a sentence: all its probabilities are 0.
-DEVICE Query no_query() { return {0.0f, INFINITY, 0, 0}; }
+DEVICE Query no_query() { return {0.0f, INFINITY}; }
 
 // The inputs of the backward pass.
 struct Backward {
@@ -325,48 +374,38 @@ struct Backward {
 };
 
 // Prepares the backward pass. One warp for each head of each row.
-KERNEL tensor_attention_queries(Heads heads, Span<const Place> places, Span<const float> context,
-                              Span<const float> d_context, Span<const float> log_sums, Span<Query> queries) {
-    u64 at = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / WARP, row = at / heads.n_heads;
+KERNEL tensor_attention_queries(Span<const float> context, Span<const float> d_context, Span<const float> log_sums,
+                                Span<Query> queries) {
+    u64 at = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / WARP, start = at * HEAD_SIZE;
     if (at >= queries.len) return;
-    u32 head = at % heads.n_heads, lane = threadIdx.x % WARP;
-    u64 start = row * heads.hidden() + head * HEAD_SIZE;
+    u32 lane = threadIdx.x % WARP;
     float sum = 0.0f;
     for (u32 d = lane; d < HEAD_SIZE; d += WARP) sum += d_context[start + d] * context[start + d];
     sum = warp_sum(sum);
-    if (lane != 0) return;
-    Place place = places[row];
-    RowMask mask = row_mask(heads.drop, place.sentence, (u64)place.position * heads.n_heads + head);
-    queries[at] = {sum, log_sums[at] * LOG2_OF_E, mask.low, mask.high};
+    if (lane == 0) queries[at] = {sum, log_sums[at] * LOG2_OF_E};
 }
 
 // The tiles of the backward pass, and the queries of a tile.
 struct Shared {
     Tiles tiles[BUFFERS];
     Query queries[BUFFERS][TILE];
+    u32 kept[BUFFERS][TILE][OWN / 32];
 };
 
-// The gradient of one score before the softmax, without the scale of scores, and the weight of its value.
-struct ScoreGradient {
-    float d_score;
-    float weight;
-};
-
-// `scale` is that of scores to base 2, `slope` the gradient of the weight.
-DEVICE ScoreGradient score_gradient(float score, float scale, float slope, bool is_seen, Query query, float factor) {
-    // A probability above 1 is a rounding error, or that of a key after the end of the sentence, whose row is zero.
+// The probability of a score; `scale` is that of scores to base 2. A probability above 1 is a rounding error, or that of a
+// key after the end of the sentence, whose row is zero.
+DEVICE float probability(float score, float scale, bool is_seen, Query query) {
     float p = power_of_2(fminf(score * scale - query.log_sum, 0.0f));
-    if (!is_seen) p = 0.0f;
-    return {p * (slope * factor - query.mean), p * factor};
+    return is_seen ? p : 0.0f;
 }
 
-// Writes the gradients of the rows of a warp: of queries (which = 0), keys (1) or values (2). With ROTARY set, turns the
-// gradients of queries and keys back by the angles of their positions; `tiles` is shared memory that is no longer needed.
-DEVICE void write_gradient(Sums& sums, const Heads& heads, Task task, Lane lane, u32 count, u32 which, Tiles& tiles,
-                           Span<product_t> d_qkv) {
+// Writes the sums of the rows of a warp, times `scale`: the gradients of queries (which = 0), keys (1) or values (2). With
+// ROTARY set, turns the gradients of queries and keys back by the angles of their positions; `tiles` is shared memory that
+// is no longer needed.
+DEVICE void write_gradient(Sums& sums, float scale, const Heads& heads, Task task, Lane lane, u32 count, u32 which,
+                           Tiles& tiles, Span<product_t> d_qkv) {
     u32 first = task.start + task.first;
-    if (which < 2)
-        for (u32 half = 0; half < 2; half++) sums.scale(half, heads.scale);
+    for (u32 half = 0; half < 2; half++) sums.scale(half, scale);
 #if ROTARY
     static_assert(OWN <= 2 * TILE, "the rows of a block fit into two tiles");
     if (which < 2) {
@@ -402,23 +441,28 @@ DEVICE void tensor_queries_backward(const Backward& in, Shared& shared, Span<pro
     LeftRows queries, d_contexts;
     queries.load(lane, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
     d_contexts.load(lane, n_queries, in.d_context,
-                    [&](u32 r) { return (u64)(first + r) * heads.hidden() + blockIdx.y * HEAD_SIZE; });
+                    [&](u32 r) { return head_at((u64)first + r); });
     Query own[2];
     Sums sums;
     sums.clear();
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
         u32 r = lane.row(half);
-        own[half] = r < n_queries ? in.queries[(u64)(first + r) * heads.n_heads + blockIdx.y] : no_query();
+        own[half] = r < n_queries ? in.queries[value_at((u64)first + r)] : no_query();
     }
     u32 end = heads.end_seen(task, n_queries);
     TileQuads quads[2];
+    KeptWords kept;
     auto load = [&](u32 i, u32 from) {
-        u32 row = task.start + from;
+        u64 row = task.start + from;
         quads[i].load(min(TILE, end - from), heads.qkv, [&](u32 r) { return heads.at(row + r, 1 + i); });
+        if (i == 0) kept.load(heads, lane, n_queries, first, from);
     };
-    auto store = [&](u32 i, u32 buffer) { store_tile(quads[i], shared.tiles[buffer].x[i]); };
-    for_each_tile(heads.first_seen(task), end, load, store, [&](u32 buffer, u32 from) {
+    auto store = [&](u32 i, u32 buffer) {
+        store_tile(quads[i], shared.tiles[buffer].x[i]);
+        if (i == 0) kept.advance();
+    };
+    for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_queries) return;
         auto &keys = shared.tiles[buffer].x[0], &values = shared.tiles[buffer].x[1];
 #pragma unroll AT_ONCE
@@ -431,14 +475,16 @@ DEVICE void tensor_queries_backward(const Backward& in, Shared& shared, Span<pro
             for (u32 at = 0; at < AT_ONCE * 4; at++) {
                 u32 n = at / 4, i = at % 4, half = i / 2, key = from + row + n * 8 + 2 * lane.t + i % 2;
                 bool is_seen = heads.sees(task.first + lane.row(half), key);
-                float factor = own[half].mask(heads).factor(key);
-                scores[n][i] = score_gradient(scores[n][i], scale, slopes[n][i], is_seen, own[half], factor).d_score;
+                bool is_kept = kept.has(half, lane, row + n * 8 + i % 2);
+                float slope = is_kept ? slopes[n][i] * heads.drop.scale : 0.0f;
+                scores[n][i] =
+                    probability(scores[n][i], scale, is_seen, own[half]) * (slope - own[half].mean);
             }
 #pragma unroll
             for (u32 n = 0; n < AT_ONCE; n++) sums.add(scores[n], keys, row + n * 8, lane);
         }
     });
-    write_gradient(sums, heads, task, lane, n_queries, 0, shared.tiles[0], d_qkv);
+    write_gradient(sums, heads.scale, heads, task, lane, n_queries, 0, shared.tiles[0], d_qkv);
 }
 
 // Computes the gradients of keys and values.
@@ -457,22 +503,30 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
     u32 end = heads.end_seen(task, n_keys);
     TileQuads quads[2];
     Query query;
+    u32 words[OWN / 32];
     auto load = [&](u32 i, u32 from) {
-        u32 count = min(TILE, end - from), row = task.start + from;
+        u32 count = min(TILE, end - from);
+        u64 row = task.start + from;
         if (i == 0) {
             quads[i].load(count, heads.qkv, [&](u32 r) { return heads.at(row + r, 0); });
             u32 r = threadIdx.x;
-            query = r < count ? in.queries[(u64)(row + r) * heads.n_heads + blockIdx.y] : no_query();
+            query = r < count ? in.queries[value_at(row + r)] : no_query();
+#pragma unroll
+            for (u32 w = 0; w < OWN / 32; w++)
+                words[w] = r < count ? kept_word(heads, row + r, task.first / 32 + w) : 0;
         } else {
-            quads[i].load(count, in.d_context,
-                          [&](u32 r) { return (u64)(row + r) * heads.hidden() + blockIdx.y * HEAD_SIZE; });
+            quads[i].load(count, in.d_context, [&](u32 r) { return head_at(row + r); });
         }
     };
     auto store = [&](u32 i, u32 buffer) {
         store_tile(quads[i], shared.tiles[buffer].x[i]);
-        if (i == 0 && threadIdx.x < TILE) shared.queries[buffer][threadIdx.x] = query;
+        if (i == 0 && threadIdx.x < TILE) {
+            shared.queries[buffer][threadIdx.x] = query;
+#pragma unroll
+            for (u32 w = 0; w < OWN / 32; w++) shared.kept[buffer][threadIdx.x][w] = words[w];
+        }
     };
-    for_each_tile(heads.first_seen(task), end, load, store, [&](u32 buffer, u32 from) {
+    for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_keys) return;
         auto &queries = shared.tiles[buffer].x[0], &d_contexts = shared.tiles[buffer].x[1];
 #pragma unroll AT_ONCE
@@ -486,10 +540,11 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
                 u32 n = at / 4, i = at % 4, r = row + n * 8 + 2 * lane.t + i % 2, key = task.first + lane.row(i / 2);
                 Query query = shared.queries[buffer][r];
                 bool is_seen = heads.sees(from + r, key);
-                float factor = query.mask(heads).factor(key);
-                ScoreGradient found = score_gradient(scores[n][i], scale, slopes[n][i], is_seen, query, factor);
-                scores[n][i] = found.d_score;
-                slopes[n][i] = found.weight;
+                bool is_kept = shared.kept[buffer][r][lane.first / 32] >> (lane.row(i / 2) % 32) & 1;
+                float slope = is_kept ? slopes[n][i] * heads.drop.scale : 0.0f;
+                float p = probability(scores[n][i], scale, is_seen, query);
+                scores[n][i] = p * (slope - query.mean);
+                slopes[n][i] = is_kept ? p : 0.0f;
             }
 #pragma unroll
             for (u32 n = 0; n < AT_ONCE; n++) {
@@ -498,8 +553,8 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
             }
         }
     });
-    write_gradient(d_keys, heads, task, lane, n_keys, 1, shared.tiles[0], d_qkv);
-    write_gradient(d_values, heads, task, lane, n_keys, 2, shared.tiles[0], d_qkv);
+    write_gradient(d_keys, heads.scale, heads, task, lane, n_keys, 1, shared.tiles[0], d_qkv);
+    write_gradient(d_values, heads.drop.scale, heads, task, lane, n_keys, 2, shared.tiles[0], d_qkv);
 }
 
 // Computes the gradients of keys and values in the blocks with z = 0, and those of queries in the blocks with z = 1. The

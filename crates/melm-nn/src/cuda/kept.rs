@@ -1,0 +1,67 @@
+//! The weights of attention that dropout keeps, as bits, for the kernels on tensor cores. They need each bit three times.
+
+use super::inputs::Inputs;
+use super::kernels::{Grid, Kernels, launch};
+use super::memory::Arena;
+use super::span::Span;
+use super::to_u32;
+use crate::config::Config;
+use crate::dropout::{Dropout, Site};
+use crate::error::Error;
+
+/// The weights that dropout keeps, of one layer or of all.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Kept {
+    /// `[layers, rows, heads, n_words]`: a bit is 1 where a weight is kept; empty without dropout.
+    pub(super) words: Span<u32>,
+    n_words: u32,
+    unused: u32,
+}
+
+impl Kept {
+    /// Lays out the bits of all layers of a batch with `n_rows` rows, whose longest sentence has `max_length` pieces.
+    pub(super) fn lay_out(
+        arena: &mut Arena,
+        config: &Config,
+        n_rows: usize,
+        max_length: usize,
+    ) -> Self {
+        let n_words = max_length.div_ceil(u32::BITS as usize);
+        let words = arena.span(config.n_layers * n_rows * config.n_heads * n_words);
+        Self { words, n_words: to_u32(n_words), unused: 0 }
+    }
+
+    /// Returns the bits of one layer.
+    pub(super) fn of_layer(self, layer: usize, n_layers: usize) -> Self {
+        let n = self.words.len() / n_layers;
+        Self { words: self.words.slice(layer * n..(layer + 1) * n), ..self }
+    }
+
+    /// Computes the bits of all layers.
+    pub(super) fn compute(
+        self,
+        kernels: &Kernels,
+        config: &Config,
+        dropout: &Dropout,
+        inputs: &Inputs,
+    ) -> Result<(), Error> {
+        if self.words.len() == 0 {
+            return Ok(());
+        }
+        let n_words_of_layer = self.words.len() / config.n_layers;
+        let (_, threshold, _) = dropout.site(0, Site::Attention);
+        launch!(
+            kernels,
+            TensorAttentionKept,
+            Grid::new([n_words_of_layer.div_ceil(256), config.n_layers, 1], 256),
+            dropout.key(),
+            Site::Attention as u32,
+            threshold,
+            inputs.row_positions,
+            self.words,
+            self.n_words,
+        );
+        Ok(())
+    }
+}

@@ -144,10 +144,10 @@ def compare(lines, options):
         show(cells)
 
 
-def interval(differences):
+def interval(differences, decimals=1):
     n, centre = len(differences), mean(differences)
     margin = student_t(n - 1) * stdev(differences) / math.sqrt(n)
-    return f"{centre:+.1f} [{centre - margin:+.1f}, {centre + margin:+.1f}]"
+    return f"{centre:+.{decimals}f} [{centre - margin:+.{decimals}f}, {centre + margin:+.{decimals}f}]"
 
 
 def by_language(pairs, on):

@@ -78,11 +78,13 @@ impl AttentionBackward {
 }
 
 /// What the backward pass needs of a query (`Query` in `tensor_attention.cu`).
-#[repr(C, align(8))]
+#[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub(super) struct AttentionQuery {
     mean: f32,
     log_sum: f32,
+    largest: f32,
+    unused: u32,
 }
 
 /// `Backward` in `tensor_attention.cu`.

@@ -23,10 +23,12 @@ struct __align__(16) Rows {
     float x[N][STRIDE];
 };
 
-// Copies `count` rows of one head into shared memory, as `fill` in heads.cuh.
+// Copies `count` rows of one head into shared memory. Row r begins at start(r).
 template <u32 N, class Start>
 DEVICE void fill(Rows<N>& rows, u32 count, Span<const float> x, Start start) {
-    fill<HEAD_PADDED, WARPS * WARP>(rows.x, count, x, start, [](float value) { return value; });
+    Quads<HEAD_PADDED, WARPS * WARP, N> quads;
+    quads.load(count, x, start);
+    quads.for_each([&](u32 r, u32 d, float4 quad) { *(float4*)&rows.x[r][d] = quad; });
 }
 
 // The dot products of one row with the GROUP rows of a group.

@@ -23,6 +23,10 @@ struct alignas(16) float4 {
     float x, y, z, w;
 };
 
+struct alignas(8) float2 {
+    float x, y;
+};
+
 struct alignas(8) ushort4 {
     u16 x, y, z, w;
 };
@@ -164,25 +168,65 @@ static inline float __uint_as_float(u32 bits) {
 }
 
 static inline float power_of_2(float x) { return exp2f(x); }
-static inline float to_tf32(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & ~0x1fffu); }
-static inline float finite_to_tf32(float x) { return to_tf32(x); }
 
-// The product of a 16 x 8 and an 8 x 8 matrix that a warp holds in parts. tensor_attention.cu describes the parts.
-static inline void multiply_add(float (&sum)[4], const float (&left)[4], float right_0, float right_1) {
-    static float lefts[1024][4], rights[1024][2];
+// The number in f16, rounded to the nearest; 65504 if it is larger.
+static inline u32 to_half(float x) {
+    u32 bits = __float_as_uint(x), sign = bits >> 16 & 0x8000;
+    if (x != x) return 0x7fff;
+    float size = fminf(fabsf(x), 65504.0f);
+    if (size < 6.103515625e-5f) return sign | (u32)nearbyintf(size * 16777216.0f);
+    bits = __float_as_uint(size);
+    bits += 0xfff + (bits >> 13 & 1);
+    return sign | ((bits >> 13) - (112 << 10));
+}
+
+static inline float from_half(u16 half) {
+    u32 exponent = half >> 10 & 31, rest = half & 1023;
+    float size = exponent == 0    ? rest / 16777216.0f
+                 : exponent == 31 ? (rest == 0 ? INFINITY : NAN)
+                                  : __uint_as_float((exponent + 112) << 23 | rest << 13);
+    return half & 0x8000 ? -size : size;
+}
+
+static inline u32 to_halves(float low, float high) { return to_half(low) | to_half(high) << 16; }
+
+// The product of a 16 x 16 and a 16 x 8 matrix that a warp holds in parts. tensor_attention.cu describes the parts.
+static inline void multiply_add(float (&sum)[4], const u32 (&left)[4], u32 right_0, u32 right_1) {
+    static u16 lefts[1024][8], rights[1024][4];
     u32 warp = current / 32 * 32, g = current % 32 / 4, t = current % 4;
     memcpy(lefts[current], left, sizeof(left));
-    rights[current][0] = right_0;
-    rights[current][1] = right_1;
+    memcpy(rights[current], &right_0, 4);
+    memcpy(rights[current] + 2, &right_1, 4);
     meet(warps[warp / 32]);
     for (u32 i = 0; i < 4; i++) {
         u32 row = g + i / 2 * 8, column = 2 * t + i % 2;
-        for (u32 k = 0; k < 8; k++)
-            sum[i] += lefts[warp + row % 8 * 4 + k % 4][k / 4 * 2 + row / 8] * rights[warp + column * 4 + k % 4][k / 4];
+        for (u32 k = 0; k < 16; k++) {
+            u32 lane = k % 8 / 2, part = k / 8 * 2 + k % 2;
+            float a = from_half(lefts[warp + row % 8 * 4 + lane][k / 8 * 4 + row / 8 * 2 + k % 2]);
+            sum[i] += a * from_half(rights[warp + column * 4 + lane][part]);
+        }
     }
     meet(warps[warp / 32]);
     threadIdx = {current, 0, 0};
 }
+
+static inline void load_parts(u32 (&out)[4], const u16* row, bool is_transposed) {
+    static const u16* rows[1024];
+    u32 warp = current / 32 * 32, g = current % 32 / 4, t = current % 4;
+    rows[current] = row;
+    meet(warps[warp / 32]);
+    for (u32 i = 0; i < 4; i++) {
+        const u16** matrix = rows + warp + 8 * i;
+        u16 low = is_transposed ? matrix[2 * t][g] : matrix[g][2 * t];
+        u16 high = is_transposed ? matrix[2 * t + 1][g] : matrix[g][2 * t + 1];
+        out[i] = low | (u32)high << 16;
+    }
+    meet(warps[warp / 32]);
+    threadIdx = {current, 0, 0};
+}
+
+static inline void load_matrices(u32 (&out)[4], const u16* row) { load_parts(out, row, false); }
+static inline void load_transposed(u32 (&out)[4], const u16* row) { load_parts(out, row, true); }
 
 static inline float atomicAdd(float* at, float x) { return *at += x; }
 static inline u32 min(u32 a, u32 b) { return a < b ? a : b; }

@@ -78,22 +78,13 @@ struct Quads {
         }
     }
 
-    // Writes the rows to shared memory. `convert` makes the stored value.
-    template <u32 WIDTH, class Convert>
-    DEVICE void store(float (&rows)[N][WIDTH], Convert convert) const {
+    // Calls with(r, d, quad) for columns d to d + 3 of row r.
+    template <class With>
+    DEVICE void for_each(With with) const {
 #pragma unroll
         for (u32 i = 0; i < PER_THREAD; i++) {
             u32 at = threadIdx.x + i * THREADS, r = at / PER_ROW, d = at % PER_ROW * 4;
-            float4 quad = {convert(x[i].x), convert(x[i].y), convert(x[i].z), convert(x[i].w)};
-            if (r < N) *(float4*)&rows[r][d] = quad;
+            if (r < N) with(r, d, x[i]);
         }
     }
 };
-
-// Copies `count` rows of one head from x, where row r begins at start(r), into rows of shared memory.
-template <u32 COLUMNS, u32 THREADS, u32 N, u32 WIDTH, class Start, class Convert>
-DEVICE void fill(float (&rows)[N][WIDTH], u32 count, Span<const float> x, Start start, Convert convert) {
-    Quads<COLUMNS, THREADS, N> quads;
-    quads.load(count, x, start);
-    quads.store(rows, convert);
-}

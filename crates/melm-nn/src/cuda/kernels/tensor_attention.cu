@@ -1,63 +1,79 @@
-// Attention over packed rows on tensor cores. It computes the same as attention.cu, but products read tf32: the
-// significands of queries, keys, values, probabilities and gradients are rounded to eleven bits. Sums and the
+// Attention over packed rows on tensor cores. It computes the same as attention.cu, but products read numbers in 16 bits
+// with a significand of eleven bits (f16): queries, keys, values, probabilities and gradients are rounded. Sums and the
 // softmax are in f32.
 //
 // A warp works on 16 rows of the block; in the forward pass and for the gradient of queries these are queries, for the
 // gradients of keys and values they are keys. The block goes through the rows of the other side in tiles of TILE rows.
 // While it works on one tile, the next one is on its way from global memory.
 //
-// One instruction multiplies 16 x 8 by 8 x 8. Lane 4 g + t holds elements (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)
-// of the left matrix, (t, g), (t + 4, g) of the right matrix, and (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
-// of the sum. The columns of a left matrix and the rows of a right one can be taken in any order, and so can the columns
-// of a right matrix and of the sum. The orders here let a lane read and write four neighbours at once:
-// - Of each 32 columns of a head, lane t holds columns 8 t to 8 t + 7 in the left matrix and in the sum.
-// - Scores become the left matrix of the next product if their columns 2 t and 2 t + 1 take the places t and t + 4.
+// One instruction multiplies 16 x 16 by 16 x 8. Two neighbours share a register. Lane 4 g + t holds
+// - of the left matrix, rows g and g + 8 in columns 2 t, 2 t + 1, 2 t + 8 and 2 t + 9,
+// - of the right matrix, column g in rows 2 t, 2 t + 1, 2 t + 8 and 2 t + 9,
+// - of the sum, rows g and g + 8 in columns 2 t and 2 t + 1.
+// So the sums of two products, rounded, are the left matrix of the next one.
+//
+// The range of f16 is small: numbers above 65504 become 65504, and numbers below 6e-5 lose bits. Probabilities are at most
+// 1, and inputs of attention have about the size of 1. Gradients can be of any size, so they are scaled by powers of 2.
 
 const u32 N_WARPS = 4;
 const u32 ROWS = 16;
 const u32 OWN = N_WARPS * ROWS;
 const u32 TILE = 32;  // a word has a bit for each row of a tile
-// The columns of a head, filled up to parts of 32.
-const u32 PARTS = (HEAD_SIZE + 31) / 32;
-const u32 COLUMNS = PARTS * 32;
-// With this stride the lanes of a warp read from different banks of shared memory, along rows and across them.
-const u32 STRIDE = COLUMNS + 4;
-// The next tile is loaded early where registers and shared memory have room for it.
+// The columns of a head, filled up to groups of 16.
+const u32 COLUMNS = (HEAD_SIZE + 15) / 16 * 16;
+// With this stride, eight rows lie in different banks of shared memory.
+const u32 STRIDE = COLUMNS + 8;
+// The next tile is loaded early where registers have room for it.
 const bool LOADS_EARLY = COLUMNS <= 64;
 const u32 BUFFERS = LOADS_EARLY ? 2 : 1;
-// The rows of a tile that the backward pass works on at once, in groups of 8.
-const u32 AT_ONCE = LOADS_EARLY ? 2 : 1;
 const float LOG2_OF_E = 1.44269504f;
+// Gradients of scores are the product of a gradient and a probability, so they are smaller than other gradients.
+const float SCORE_SCALE = 16.0f;
 
+typedef u16 Half;
 typedef float Sum[4];
-typedef float Tile[TILE][STRIDE];
+typedef u32 Left[4];
+typedef Half Tile[TILE][STRIDE];
 
 struct __align__(16) Tiles {
     Tile x[2];
 };
 
 #if BF16 && !defined(EMULATED)
-// Rounds to eleven bits: 4097 x is 2^12 x + x, so that the difference to it loses the lower bits of x.
-DEVICE float to_tf32(float x) {
-    float large = __fmul_rn(x, 4097.0f);
-    return __fadd_rn(large, __fsub_rn(x, large));
+// Two numbers in f16, in one register.
+DEVICE u32 to_halves(float low, float high) {
+    u32 halves;
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
+    return halves;
 }
 
-// As `to_tf32` for numbers that are not NaN, in one instruction: products ignore the bits that are left.
-DEVICE float finite_to_tf32(float x) { return __uint_as_float(__float_as_uint(x) + 0x1000u); }
-
 // sum += left right
-DEVICE void multiply_add(float (&sum)[4], const float (&left)[4], float right_0, float right_1) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(__float_as_uint(left[0])), "r"(__float_as_uint(left[1])), "r"(__float_as_uint(left[2])),
-          "r"(__float_as_uint(left[3])), "r"(__float_as_uint(right_0)), "r"(__float_as_uint(right_1)));
+DEVICE void multiply_add(Sum& sum, const Left& left, u32 right_0, u32 right_1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_0), "r"(right_1));
+}
+
+// Loads four matrices of 8 x 8. Lane 8 i + r gives the address of row r of matrix i. In each matrix, lane 4 g + t gets
+// columns 2 t and 2 t + 1 of row g.
+DEVICE void load_matrices(u32 (&out)[4], const Half* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"((u32)__cvta_generic_to_shared(row)) : "memory");
+}
+
+// As `load_matrices`, but lane 4 g + t gets rows 2 t and 2 t + 1 of column g.
+DEVICE void load_transposed(u32 (&out)[4], const Half* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"((u32)__cvta_generic_to_shared(row)) : "memory");
 }
 #elif !defined(EMULATED)
 // With f32 precision these kernels are not used, and the GPU may be too old for these instructions.
-DEVICE float to_tf32(float x) { return x; }
-DEVICE float finite_to_tf32(float x) { return x; }
-DEVICE void multiply_add(float (&)[4], const float (&)[4], float, float) { __trap(); }
+DEVICE u32 to_halves(float, float) { return 0; }
+DEVICE void multiply_add(Sum&, const Left&, u32, u32) { __trap(); }
+DEVICE void load_matrices(u32 (&)[4], const Half*) {}
+DEVICE void load_transposed(u32 (&)[4], const Half*) {}
 #endif
 
 #ifndef EMULATED
@@ -93,43 +109,55 @@ DEVICE float row_max(float x) {
     return fmaxf(x, __shfl_xor_sync(EVERY_LANE, x, 2));
 }
 
+// Columns d and d + 1 of the row that begins at `start`. Columns from HEAD_SIZE on are zeros.
+DEVICE float2 load_pair(Span<const float> x, u64 start, u32 d) {
+    float2 pair = {0.0f, 0.0f};
+    if (HEAD_SIZE % 2 == 0) {
+        if (d < HEAD_SIZE) pair = *(const float2*)&x[start + d];
+    } else {
+        if (d < HEAD_SIZE) pair.x = x[start + d];
+        if (d + 1 < HEAD_SIZE) pair.y = x[start + d + 1];
+    }
+    return pair;
+}
+
+const float NO_SCALES[2] = {1.0f, 1.0f};
+
 // The 16 rows of a warp as the left matrix of products.
 struct LeftRows {
-    float x[COLUMNS / 8][4];
+    Left x[COLUMNS / 16];
 
-    // Row r of the block begins at start(r); it has `count` rows. Other rows are zeros.
+    // Row r of the block begins at start(r); it has `count` rows. Other rows are zeros. Rows of each half of the warp are
+    // multiplied by scales[half].
     template <class Start>
-    DEVICE void load(Lane lane, u32 count, Span<const float> from, Start start) {
+    DEVICE void load(Lane lane, u32 count, Span<const float> from, Start start, const float (&scales)[2]) {
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
             u32 r = lane.row(half);
 #pragma unroll
-            for (u32 k = 0; k < COLUMNS / 8; k += 2) {
-                float4 quad = {0.0f, 0.0f, 0.0f, 0.0f};
-                if (r < count) quad = load_quad(from, start(r), k / 4 * 32 + lane.t * 8 + k % 4 * 2);
-                x[k][half] = to_tf32(quad.x);
-                x[k][half + 2] = to_tf32(quad.y);
-                x[k + 1][half] = to_tf32(quad.z);
-                x[k + 1][half + 2] = to_tf32(quad.w);
+            for (u32 k = 0; k < COLUMNS / 8; k++) {
+                float2 pair = {0.0f, 0.0f};
+                if (r < count) pair = load_pair(from, start(r), k * 8 + lane.t * 2);
+                x[k / 2][half + k % 2 * 2] = to_halves(pair.x * scales[half], pair.y * scales[half]);
             }
         }
     }
 
-    // The products of the rows of this warp with 8 N rows of a tile, from row `first` on.
-    template <u32 N>
-    DEVICE void multiply(Sum (&sums)[N], const Tile& tile, u32 first, Lane lane) const {
+    // The products of the rows of this warp with 16 rows of a tile, from row `first` on.
+    DEVICE void multiply(Sum (&sums)[2], const Tile& tile, u32 first) const {
+        u32 lane = threadIdx.x % WARP;
+        const Half* row = &tile[first + lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8];
 #pragma unroll
-        for (u32 n = 0; n < N; n++)
+        for (u32 n = 0; n < 2; n++)
 #pragma unroll
             for (u32 i = 0; i < 4; i++) sums[n][i] = 0.0f;
 #pragma unroll
-        for (u32 k = 0; k < COLUMNS / 8; k += 2)
-#pragma unroll
-            for (u32 n = 0; n < N; n++) {
-                float4 right = *(const float4*)&tile[first + n * 8 + lane.g][k / 4 * 32 + lane.t * 8 + k % 4 * 2];
-                multiply_add(sums[n], x[k], right.x, right.y);
-                multiply_add(sums[n], x[k + 1], right.z, right.w);
-            }
+        for (u32 k = 0; k < COLUMNS / 16; k++) {
+            u32 right[4];
+            load_matrices(right, row + k * 16);
+            multiply_add(sums[0], x[k], right[0], right[1]);
+            multiply_add(sums[1], x[k], right[2], right[3]);
+        }
     }
 };
 
@@ -144,19 +172,18 @@ struct Sums {
             for (u32 i = 0; i < 4; i++) x[k][i] = 0.0f;
     }
 
-    // Adds 8 rows of a tile with the given weights, from row `first` on.
-    DEVICE void add(const Sum& weights, const Tile& tile, u32 first, Lane lane) {
-        // Where a weight is NaN, so are the softmax denominator and the loss, which are not rounded.
-        Sum left = {finite_to_tf32(weights[0]), finite_to_tf32(weights[2]), finite_to_tf32(weights[1]),
-                    finite_to_tf32(weights[3])};
+    // Adds 16 rows of a tile with the given weights, from row `first` on.
+    DEVICE void add(const Sum (&weights)[2], const Tile& tile, u32 first) {
+        u32 lane = threadIdx.x % WARP;
+        const Half* row = &tile[first + lane % 16][lane / 16 * 8];
+        Left left = {to_halves(weights[0][0], weights[0][1]), to_halves(weights[0][2], weights[0][3]),
+                     to_halves(weights[1][0], weights[1][1]), to_halves(weights[1][2], weights[1][3])};
 #pragma unroll
-        for (u32 k = 0; k < COLUMNS / 8; k += 4) {
-            float4 even = *(const float4*)&tile[first + 2 * lane.t][k * 8 + lane.g * 4];
-            float4 odd = *(const float4*)&tile[first + 2 * lane.t + 1][k * 8 + lane.g * 4];
-            multiply_add(x[k], left, even.x, odd.x);
-            multiply_add(x[k + 1], left, even.y, odd.y);
-            multiply_add(x[k + 2], left, even.z, odd.z);
-            multiply_add(x[k + 3], left, even.w, odd.w);
+        for (u32 k = 0; k < COLUMNS / 8; k += 2) {
+            u32 right[4];
+            load_transposed(right, row + k * 8);
+            multiply_add(x[k], left, right[0], right[1]);
+            multiply_add(x[k + 1], left, right[2], right[3]);
         }
     }
 
@@ -168,45 +195,45 @@ struct Sums {
         }
     }
 
-    // Calls with(r, d, quad) for the sums of this lane: columns d to d + 3 of row r of the block, which has `count` rows.
+    // Calls with(r, d, pair) for the sums of this lane: columns d and d + 1 of row r of the block, which has `count` rows.
     template <class With>
     DEVICE void for_each(Lane lane, u32 count, With with) const {
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
             if (lane.row(half) >= count) continue;
 #pragma unroll
-            for (u32 k = 0; k < COLUMNS / 8; k += 4)
-#pragma unroll
-                for (u32 i = 0; i < 2; i++) {
-                    u32 at = half * 2 + i;
-                    float4 quad = {x[k][at], x[k + 1][at], x[k + 2][at], x[k + 3][at]};
-                    with(lane.row(half), k * 8 + lane.t * 8 + i * 4, quad);
-                }
+            for (u32 k = 0; k < COLUMNS / 8; k++) {
+                float2 pair = {x[k][half * 2], x[k][half * 2 + 1]};
+                with(lane.row(half), k * 8 + lane.t * 2, pair);
+            }
         }
     }
 };
 
-// Writes columns d to d + 3 of the row of a head that begins at `start`.
+// Writes columns d and d + 1 of the row of a head that begins at `start`.
 template <class T, class Convert>
-DEVICE void store_quad(Span<T> out, u64 start, u32 d, float4 quad, Convert convert) {
-    struct __align__(4 * sizeof(T)) Four {
-        T x, y, z, w;
+DEVICE void store_pair(Span<T> out, u64 start, u32 d, float2 pair, Convert convert) {
+    struct __align__(2 * sizeof(T)) Two {
+        T x, y;
     };
-    if (HEAD_SIZE % 4 == 0) {
-        if (d < HEAD_SIZE) *(Four*)&out[start + d] = {convert(quad.x), convert(quad.y), convert(quad.z), convert(quad.w)};
+    if (HEAD_SIZE % 2 == 0) {
+        if (d < HEAD_SIZE) *(Two*)&out[start + d] = {convert(pair.x), convert(pair.y)};
     } else {
-        if (d < HEAD_SIZE) out[start + d] = convert(quad.x);
-        if (d + 1 < HEAD_SIZE) out[start + d + 1] = convert(quad.y);
-        if (d + 2 < HEAD_SIZE) out[start + d + 2] = convert(quad.z);
-        if (d + 3 < HEAD_SIZE) out[start + d + 3] = convert(quad.w);
+        if (d < HEAD_SIZE) out[start + d] = convert(pair.x);
+        if (d + 1 < HEAD_SIZE) out[start + d + 1] = convert(pair.y);
     }
 }
 
 // The rows of a tile on their way from global to shared memory.
 typedef Quads<COLUMNS, N_WARPS * WARP, TILE> TileQuads;
 
-DEVICE void store_tile(const TileQuads& quads, Tile& tile) {
-    quads.store(tile, [](float value) { return to_tf32(value); });
+DEVICE void store_tile(const TileQuads& quads, Tile& tile, float scale) {
+    struct __align__(8) Four {
+        u32 low, high;
+    };
+    quads.for_each([&](u32 r, u32 d, float4 quad) {
+        *(Four*)&tile[r][d] = {to_halves(quad.x * scale, quad.y * scale), to_halves(quad.z * scale, quad.w * scale)};
+    });
 }
 
 // The bits of the weights of `row`, a row of the batch, for keys 32 `word` and the next 31: 1 where dropout keeps them.
@@ -276,7 +303,7 @@ KERNEL __launch_bounds__(N_WARPS * WARP, COLUMNS <= 64 ? 3 : 2) tensor_attention
     Lane lane = lane_of_thread();
     u32 n_queries = min(OWN, task.length - task.first), first = task.start + task.first;
     LeftRows queries;
-    queries.load(lane, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
+    queries.load(lane, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); }, NO_SCALES);
     float largest[2], total[2], scale = heads.scale * LOG2_OF_E;
     Sums sums;
     sums.clear();
@@ -294,20 +321,21 @@ KERNEL __launch_bounds__(N_WARPS * WARP, COLUMNS <= 64 ? 3 : 2) tensor_attention
         if (i == 0) kept.load(heads, lane, n_queries, first, from);
     };
     auto store = [&](u32 i, u32 buffer) {
-        store_tile(quads[i], tiles[buffer].x[i]);
+        store_tile(quads[i], tiles[buffer].x[i], 1.0f);
         if (i == 0) kept.advance();
     };
     for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_queries) return;
         auto &keys = tiles[buffer].x[0], &values = tiles[buffer].x[1];
-        Sum scores[TILE / 8];
-        queries.multiply(scores, keys, 0, lane);
+        Sum scores[TILE / 16][2];
+#pragma unroll
+        for (u32 n = 0; n < TILE / 16; n++) queries.multiply(scores[n], keys, n * 16);
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
             float most = largest[half];
 #pragma unroll
             for (u32 at = 0; at < TILE / 4; at++) {
-                float& score = scores[at / 2][half * 2 + at % 2];
+                float& score = scores[at / 4][at / 2 % 2][half * 2 + at % 2];
                 u32 key = from + at / 2 * 8 + 2 * lane.t + at % 2;
                 bool is_seen = key < end && heads.sees(task.first + lane.row(half), key);
                 if (!is_seen) score = -INFINITY;
@@ -323,7 +351,7 @@ KERNEL __launch_bounds__(N_WARPS * WARP, COLUMNS <= 64 ? 3 : 2) tensor_attention
             total[half] *= shrink;
 #pragma unroll
             for (u32 at = 0; at < TILE / 4; at++) {
-                float& score = scores[at / 2][half * 2 + at % 2];
+                float& score = scores[at / 4][at / 2 % 2][half * 2 + at % 2];
 #if WINDOWED
                 float p = score == -INFINITY ? 0.0f : power_of_2(score * scale - most * scale);
 #else
@@ -337,10 +365,10 @@ KERNEL __launch_bounds__(N_WARPS * WARP, COLUMNS <= 64 ? 3 : 2) tensor_attention
 #pragma unroll
         for (u32 at = 0; at < TILE / 2; at++) {
             u32 n = at / 4, i = at % 4;
-            if (!kept.has(i / 2, lane, n * 8 + i % 2)) scores[n][i] = 0.0f;
+            if (!kept.has(i / 2, lane, n * 8 + i % 2)) scores[n / 2][n % 2][i] = 0.0f;
         }
 #pragma unroll
-        for (u32 n = 0; n < TILE / 8; n++) sums.add(scores[n], values, n * 8, lane);
+        for (u32 n = 0; n < TILE / 16; n++) sums.add(scores[n], values, n * 16);
     });
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
@@ -349,21 +377,23 @@ KERNEL __launch_bounds__(N_WARPS * WARP, COLUMNS <= 64 ? 3 : 2) tensor_attention
         if (lane.t == 0 && r < n_queries) log_sums[value_at(first + r)] = largest[half] * heads.scale + logf(total[half]);
         sums.scale(half, heads.drop.scale / total[half]);
     }
-    sums.for_each(lane, n_queries, [&](u32 r, u32 d, float4 quad) {
+    sums.for_each(lane, n_queries, [&](u32 r, u32 d, float2 pair) {
         u64 start = head_at(first + r);
-        store_quad(context, start, d, quad, [](float value) { return to_product(value); });
-        if (!plain.is_empty()) store_quad(plain, start, d, quad, [](float value) { return value; });
+        store_pair(context, start, d, pair, [](float value) { return to_product(value); });
+        if (!plain.is_empty()) store_pair(plain, start, d, pair, [](float value) { return value; });
     });
 }
 
 // What the backward pass needs of a query.
-struct __align__(8) Query {
+struct __align__(16) Query {
     float mean;     // the mean gradient of its scores
     float log_sum;  // the logarithm of its softmax denominator, to base 2
+    float largest;  // the largest gradient in its context, without its sign
+    u32 unused;
 };
 
 // The query of a row without a sentence: all its probabilities are 0.
-DEVICE Query no_query() { return {0.0f, INFINITY}; }
+DEVICE Query no_query() { return {0.0f, INFINITY, 0.0f, 0}; }
 
 // The inputs of the backward pass.
 struct Backward {
@@ -379,55 +409,67 @@ KERNEL tensor_attention_queries(Span<const float> context, Span<const float> d_c
     u64 at = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / WARP, start = at * HEAD_SIZE;
     if (at >= queries.len) return;
     u32 lane = threadIdx.x % WARP;
-    float sum = 0.0f;
-    for (u32 d = lane; d < HEAD_SIZE; d += WARP) sum += d_context[start + d] * context[start + d];
+    float sum = 0.0f, largest = 0.0f;
+    for (u32 d = lane; d < HEAD_SIZE; d += WARP) {
+        float gradient = d_context[start + d];
+        sum += gradient * context[start + d];
+        largest = fmaxf(largest, fabsf(gradient));
+    }
     sum = warp_sum(sum);
-    if (lane == 0) queries[at] = {sum, log_sums[at] * LOG2_OF_E};
+    largest = warp_max(largest);
+    if (lane == 0) queries[at] = {sum, log_sums[at] * LOG2_OF_E, largest, 0};
+}
+
+// The power of 2 that brings the largest of some gradients to at least 1 and below 2; 1 if the exponent is extreme.
+DEVICE float scale_of(float largest) {
+    u32 exponent = __float_as_uint(largest) >> 23;
+    return exponent < 8 || exponent > 246 ? 1.0f : __uint_as_float((254 - exponent) << 23);
 }
 
 // The tiles of the backward pass, and the queries of a tile.
 struct Shared {
-    Tiles tiles[BUFFERS];
+    union {
+        Tiles tiles[BUFFERS];
+        // The gradients of a block, to turn them back.
+        float rows[ROTARY ? OWN : 1][COLUMNS + 4];
+    };
     Query queries[BUFFERS][TILE];
     u32 kept[BUFFERS][TILE][OWN / 32];
 };
 
 // The probability of a score; `scale` is that of scores to base 2. A probability above 1 is a rounding error, or that of a
 // key after the end of the sentence, whose row is zero.
-DEVICE float probability(float score, float scale, bool is_seen, Query query) {
-    float p = power_of_2(fminf(score * scale - query.log_sum, 0.0f));
+DEVICE float probability(float score, float scale, bool is_seen, float log_sum) {
+    float p = power_of_2(fminf(score * scale - log_sum, 0.0f));
     return is_seen ? p : 0.0f;
 }
 
-// Writes the sums of the rows of a warp, times `scale`: the gradients of queries (which = 0), keys (1) or values (2). With
-// ROTARY set, turns the gradients of queries and keys back by the angles of their positions; `tiles` is shared memory that
-// is no longer needed.
-DEVICE void write_gradient(Sums& sums, float scale, const Heads& heads, Task task, Lane lane, u32 count, u32 which,
-                           Tiles& tiles, Span<product_t> d_qkv) {
+// Writes the gradients of the rows of a warp: of queries (which = 0), keys (1) or values (2). With ROTARY set, turns the
+// gradients of queries and keys back by the angles of their positions.
+DEVICE void write_gradient(const Sums& sums, const Heads& heads, Task task, Lane lane, u32 count, u32 which, Shared& shared,
+                           Span<product_t> d_qkv) {
     u32 first = task.start + task.first;
-    for (u32 half = 0; half < 2; half++) sums.scale(half, scale);
 #if ROTARY
-    static_assert(OWN <= 2 * TILE, "the rows of a block fit into two tiles");
     if (which < 2) {
-        float(*rows)[STRIDE] = tiles.x[0];
         __syncthreads();
-        sums.for_each(lane, count, [&](u32 r, u32 d, float4 quad) { *(float4*)&rows[r][d] = quad; });
+        sums.for_each(lane, count, [&](u32 r, u32 d, float2 pair) { *(float2*)&shared.rows[r][d] = pair; });
         __syncthreads();
-        sums.for_each(lane, count, [&](u32 r, u32 d, float4 quad) {
+        sums.for_each(lane, count, [&](u32 r, u32 d, float2 pair) {
             auto turned = [&](u32 column, float value) {
                 if (column >= HEAD_SIZE) return 0.0f;
                 float angle = (float)(task.first + r) * heads.frequencies[column % HALF_HEAD];
-                float other = column < HALF_HEAD ? rows[r][column + HALF_HEAD] : -rows[r][column - HALF_HEAD];
+                const float* row = shared.rows[r];
+                float other = column < HALF_HEAD ? row[column + HALF_HEAD] : -row[column - HALF_HEAD];
                 return value * cosf(angle) + other * sinf(angle);
             };
-            quad = {turned(d, quad.x), turned(d + 1, quad.y), turned(d + 2, quad.z), turned(d + 3, quad.w)};
-            store_quad(d_qkv, heads.at(first + r, which), d, quad, [](float value) { return to_product(value); });
+            pair = {turned(d, pair.x), turned(d + 1, pair.y)};
+            store_pair(d_qkv, heads.at(first + r, which), d, pair, [](float value) { return to_product(value); });
         });
         return;
     }
 #endif
-    sums.for_each(lane, count, [&](u32 r, u32 d, float4 quad) {
-        store_quad(d_qkv, heads.at(first + r, which), d, quad, [](float value) { return to_product(value); });
+    sums.for_each(lane, count, [&](u32 r, u32 d, float2 pair) {
+        store_pair(d_qkv, heads.at(first + r, which), d, pair, [](float value) { return to_product(value); });
     });
 }
 
@@ -437,19 +479,20 @@ DEVICE void tensor_queries_backward(const Backward& in, Shared& shared, Span<pro
     Task task = in.tasks[blockIdx.x];
     Lane lane = lane_of_thread();
     u32 n_queries = min(OWN, task.length - task.first), first = task.start + task.first;
-    float scale = heads.scale * LOG2_OF_E;
-    LeftRows queries, d_contexts;
-    queries.load(lane, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
-    d_contexts.load(lane, n_queries, in.d_context,
-                    [&](u32 r) { return head_at((u64)first + r); });
-    Query own[2];
-    Sums sums;
-    sums.clear();
+    float scale = heads.scale * LOG2_OF_E, gradient_scales[2], means[2], log_sums[2];
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
         u32 r = lane.row(half);
-        own[half] = r < n_queries ? in.queries[value_at((u64)first + r)] : no_query();
+        Query query = r < n_queries ? in.queries[value_at((u64)first + r)] : no_query();
+        gradient_scales[half] = scale_of(query.largest);
+        means[half] = query.mean * gradient_scales[half] * SCORE_SCALE;
+        log_sums[half] = query.log_sum;
     }
+    LeftRows queries, d_contexts;
+    queries.load(lane, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); }, NO_SCALES);
+    d_contexts.load(lane, n_queries, in.d_context, [&](u32 r) { return head_at((u64)first + r); }, gradient_scales);
+    Sums sums;
+    sums.clear();
     u32 end = heads.end_seen(task, n_queries);
     TileQuads quads[2];
     KeptWords kept;
@@ -459,32 +502,32 @@ DEVICE void tensor_queries_backward(const Backward& in, Shared& shared, Span<pro
         if (i == 0) kept.load(heads, lane, n_queries, first, from);
     };
     auto store = [&](u32 i, u32 buffer) {
-        store_tile(quads[i], shared.tiles[buffer].x[i]);
+        store_tile(quads[i], shared.tiles[buffer].x[i], 1.0f);
         if (i == 0) kept.advance();
     };
+    float slope_scale = heads.drop.scale * SCORE_SCALE;
     for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_queries) return;
         auto &keys = shared.tiles[buffer].x[0], &values = shared.tiles[buffer].x[1];
-#pragma unroll AT_ONCE
-        for (u32 row = 0; row < TILE; row += AT_ONCE * 8) {
+#pragma unroll
+        for (u32 row = 0; row < TILE; row += 16) {
             if (from + row >= end) return;
-            Sum scores[AT_ONCE], slopes[AT_ONCE];
-            queries.multiply(scores, keys, row, lane);
-            d_contexts.multiply(slopes, values, row, lane);
+            Sum scores[2], slopes[2];
+            queries.multiply(scores, keys, row);
+            d_contexts.multiply(slopes, values, row);
 #pragma unroll
-            for (u32 at = 0; at < AT_ONCE * 4; at++) {
-                u32 n = at / 4, i = at % 4, half = i / 2, key = from + row + n * 8 + 2 * lane.t + i % 2;
-                bool is_seen = heads.sees(task.first + lane.row(half), key);
-                bool is_kept = kept.has(half, lane, row + n * 8 + i % 2);
-                float slope = is_kept ? slopes[n][i] * heads.drop.scale : 0.0f;
-                scores[n][i] =
-                    probability(scores[n][i], scale, is_seen, own[half]) * (slope - own[half].mean);
+            for (u32 at = 0; at < 8; at++) {
+                u32 n = at / 4, i = at % 4, half = i / 2, key = row + n * 8 + i % 2;
+                bool is_seen = heads.sees(task.first + lane.row(half), from + key + 2 * lane.t);
+                float slope = kept.has(half, lane, key) ? slopes[n][i] * slope_scale : 0.0f;
+                scores[n][i] = probability(scores[n][i], scale, is_seen, log_sums[half]) * (slope - means[half]);
             }
-#pragma unroll
-            for (u32 n = 0; n < AT_ONCE; n++) sums.add(scores[n], keys, row + n * 8, lane);
+            sums.add(scores, keys, row);
         }
     });
-    write_gradient(sums, heads.scale, heads, task, lane, n_queries, 0, shared.tiles[0], d_qkv);
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) sums.scale(half, heads.scale / (gradient_scales[half] * SCORE_SCALE));
+    write_gradient(sums, heads, task, lane, n_queries, 0, shared, d_qkv);
 }
 
 // Computes the gradients of keys and values.
@@ -495,8 +538,8 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
     u32 n_keys = min(OWN, task.length - task.first), first = task.start + task.first;
     float scale = heads.scale * LOG2_OF_E;
     LeftRows keys, values;
-    keys.load(lane, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 1); });
-    values.load(lane, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 2); });
+    keys.load(lane, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 1); }, NO_SCALES);
+    values.load(lane, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 2); }, NO_SCALES);
     Sums d_keys, d_values;
     d_keys.clear();
     d_values.clear();
@@ -504,12 +547,15 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
     TileQuads quads[2];
     Query query;
     u32 words[OWN / 32];
+    // The gradients of a tile are scaled by those up to the tile, so that no sum gets larger numbers than f16 holds. When
+    // a tile lowers the scale, the sums so far are scaled too. All warps load the same queries and get the same scale.
+    float largest = 0.0f, gradient_scale = 1.0f, shrink = 1.0f;
     auto load = [&](u32 i, u32 from) {
         u32 count = min(TILE, end - from);
         u64 row = task.start + from;
         if (i == 0) {
             quads[i].load(count, heads.qkv, [&](u32 r) { return heads.at(row + r, 0); });
-            u32 r = threadIdx.x;
+            u32 r = threadIdx.x % TILE;
             query = r < count ? in.queries[value_at(row + r)] : no_query();
 #pragma unroll
             for (u32 w = 0; w < OWN / 32; w++)
@@ -519,47 +565,62 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
         }
     };
     auto store = [&](u32 i, u32 buffer) {
-        store_tile(quads[i], shared.tiles[buffer].x[i]);
-        if (i == 0 && threadIdx.x < TILE) {
-            shared.queries[buffer][threadIdx.x] = query;
+        if (i == 0) {
+            float before = largest == 0.0f ? 0.0f : gradient_scale;
+            largest = fmaxf(largest, warp_max(query.largest));
+            gradient_scale = scale_of(largest);
+            shrink = before == 0.0f ? 1.0f : gradient_scale / before;
+            query.mean *= gradient_scale * SCORE_SCALE;
+            if (threadIdx.x < TILE) {
+                shared.queries[buffer][threadIdx.x] = query;
 #pragma unroll
-            for (u32 w = 0; w < OWN / 32; w++) shared.kept[buffer][threadIdx.x][w] = words[w];
+                for (u32 w = 0; w < OWN / 32; w++) shared.kept[buffer][threadIdx.x][w] = words[w];
+            }
         }
+        store_tile(quads[i], shared.tiles[buffer].x[i], i == 0 ? 1.0f : gradient_scale);
     };
+    float slope_scale = heads.drop.scale * SCORE_SCALE;
     for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_keys) return;
         auto &queries = shared.tiles[buffer].x[0], &d_contexts = shared.tiles[buffer].x[1];
-#pragma unroll AT_ONCE
-        for (u32 row = 0; row < TILE; row += AT_ONCE * 8) {
-            if (from + row >= end) return;
-            Sum scores[AT_ONCE], slopes[AT_ONCE];
-            keys.multiply(scores, queries, row, lane);
-            values.multiply(slopes, d_contexts, row, lane);
+        if (shrink != 1.0f)
 #pragma unroll
-            for (u32 at = 0; at < AT_ONCE * 4; at++) {
-                u32 n = at / 4, i = at % 4, r = row + n * 8 + 2 * lane.t + i % 2, key = task.first + lane.row(i / 2);
+            for (u32 half = 0; half < 2; half++) {
+                d_keys.scale(half, shrink);
+                d_values.scale(half, shrink);
+            }
+#pragma unroll
+        for (u32 row = 0; row < TILE; row += 16) {
+            if (from + row >= end) return;
+            Sum scores[2], slopes[2];
+            keys.multiply(scores, queries, row);
+            values.multiply(slopes, d_contexts, row);
+#pragma unroll
+            for (u32 at = 0; at < 8; at++) {
+                u32 n = at / 4, i = at % 4, r = row + n * 8 + 2 * lane.t + i % 2, key = lane.row(i / 2);
                 Query query = shared.queries[buffer][r];
-                bool is_seen = heads.sees(from + r, key);
-                bool is_kept = shared.kept[buffer][r][lane.first / 32] >> (lane.row(i / 2) % 32) & 1;
-                float slope = is_kept ? slopes[n][i] * heads.drop.scale : 0.0f;
-                float p = probability(scores[n][i], scale, is_seen, query);
+                bool is_kept = shared.kept[buffer][r][lane.first / 32] >> (key % 32) & 1;
+                float p = probability(scores[n][i], scale, heads.sees(from + r, task.first + key), query.log_sum);
+                float slope = is_kept ? slopes[n][i] * slope_scale : 0.0f;
                 scores[n][i] = p * (slope - query.mean);
                 slopes[n][i] = is_kept ? p : 0.0f;
             }
-#pragma unroll
-            for (u32 n = 0; n < AT_ONCE; n++) {
-                d_values.add(slopes[n], d_contexts, row + n * 8, lane);
-                d_keys.add(scores[n], queries, row + n * 8, lane);
-            }
+            d_values.add(slopes, d_contexts, row);
+            d_keys.add(scores, queries, row);
         }
     });
-    write_gradient(d_keys, heads.scale, heads, task, lane, n_keys, 1, shared.tiles[0], d_qkv);
-    write_gradient(d_values, heads.drop.scale, heads, task, lane, n_keys, 2, shared.tiles[0], d_qkv);
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+        d_keys.scale(half, heads.scale / (gradient_scale * SCORE_SCALE));
+        d_values.scale(half, heads.drop.scale / gradient_scale);
+    }
+    write_gradient(d_keys, heads, task, lane, n_keys, 1, shared, d_qkv);
+    write_gradient(d_values, heads, task, lane, n_keys, 2, shared, d_qkv);
 }
 
 // Computes the gradients of keys and values in the blocks with z = 0, and those of queries in the blocks with z = 1. The
 // first take longer, so they start first.
-KERNEL tensor_attention_backward(Backward in, Span<product_t> d_qkv) {
+KERNEL __launch_bounds__(N_WARPS * WARP, 2) tensor_attention_backward(Backward in, Span<product_t> d_qkv) {
     __shared__ Shared shared;
     if (blockIdx.z == 0) {
         tensor_keys_backward(in, shared, d_qkv);

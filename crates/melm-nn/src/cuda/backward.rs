@@ -36,6 +36,29 @@ impl GradientSink<'_> {
     }
 }
 
+/// The products that compute the gradients of the weights of layers. They run at the end of the backward pass, those of
+/// one kind together.
+#[derive(Default)]
+struct WeightProducts {
+    qkv: Vec<Product>,
+    attention_output: Vec<Product>,
+    inner: Vec<Product>,
+    output: Vec<Product>,
+}
+
+impl WeightProducts {
+    fn compute(mut self, kernels: &Kernels) -> Result<(), Error> {
+        for list in [&mut self.qkv, &mut self.attention_output, &mut self.inner, &mut self.output] {
+            // The backward pass begins with the last layer, whose buffers have the highest addresses.
+            list.reverse();
+            for product in Product::join(list) {
+                kernels.product(&product)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What the backward pass of attention reads.
 pub(super) struct AttentionBackward {
     pub(super) heads: Heads,
@@ -137,10 +160,12 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         self.kernels.clear(tape.d_sum)?;
         let end = self.encoder.backward_end(sink.parameters);
+        let mut products = WeightProducts::default();
         for index in end.layers(self.encoder.layers.len()) {
-            self.feed_forward_backward(tape, index, sink)?;
-            self.attention_backward(tape, index, end, sink)?;
+            self.feed_forward_backward(tape, index, sink, &mut products)?;
+            self.attention_backward(tape, index, end, sink, &mut products)?;
         }
+        products.compute(&self.kernels)?;
         match end {
             BackwardEnd::Embeddings => self.embedding_backward(tape, pieces, sink),
             BackwardEnd::Layer(_) => Ok(()),
@@ -152,48 +177,56 @@ impl Pass<'_> {
         tape: &Tape,
         index: usize,
         sink: &mut GradientSink<'_>,
+        products: &mut WeightProducts,
     ) -> Result<(), Error> {
         let (params, layer) = (&self.encoder.layers[index], &tape.layers[index]);
+        let d = layer.gradients;
         let norm = NormGradient {
             params: &params.output_norm,
             normed: layer.output.normed,
             dropout: KernelDropout::new(&self.dropout, index, Site::Output),
             d: tape.d_hidden,
-            dx: tape.d_projected,
+            dx: d.output,
             bias: Some(&params.output.bias),
         };
         self.add_and_norm_backward(&norm, tape, sink)?;
-        self.linear_backward(tape.d_projected, &params.output, tape.d_activated, false)?;
-        self.weight_gradient(tape.d_projected, layer.activated, &params.output, sink)?;
+        self.linear_backward(d.output, &params.output, tape.d_activated, false)?;
+        let product = weight_product(d.output, layer.activated, &params.output, sink);
+        products.output.extend(product);
         let intermediate = &params.intermediate;
         self.activation_backward(tape, index, sink)?;
-        self.weight_gradient(tape.d_inner, layer.attended.operand, intermediate, sink)?;
+        let product = weight_product(d.inner, layer.attended.operand, intermediate, sink);
+        products.inner.extend(product);
         let adds = self.config().architecture().residual == Residual::Normed;
-        self.linear_backward(tape.d_inner, intermediate, tape.d_hidden, adds)
+        self.linear_backward(d.inner, intermediate, tape.d_hidden, adds)
     }
 
-    /// Computes `tape.d_inner` from `tape.d_activated`, and the gradient of the bias if there is one.
+    /// Computes the gradient of the inner layer from `tape.d_activated`, and the gradient of the bias if there is one.
     fn activation_backward(
         &self,
         tape: &Tape,
         index: usize,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let (params, inner) = (&self.encoder.layers[index].intermediate, tape.layers[index].inner);
+        let (params, layer) = (&self.encoder.layers[index].intermediate, &tape.layers[index]);
         match self.config().architecture().feed_forward {
-            FeedForward::Plain => {
-                self.gelu_backward(params, inner, tape.d_activated, tape.d_inner, sink)
-            }
+            FeedForward::Plain => self.gelu_backward(
+                params,
+                layer.inner,
+                tape.d_activated,
+                layer.gradients.inner,
+                sink,
+            ),
             FeedForward::Gated => {
                 launch!(
                     self.kernels,
                     GegluBackward,
                     self.gated_grid(),
-                    inner,
+                    layer.inner,
                     tape.d_activated,
                     KernelDropout::new(&self.dropout, index, Site::Inner),
                     self.inputs.row_positions,
-                    tape.d_inner.argument(),
+                    layer.gradients.inner.argument(),
                     to_u32(self.config().intermediate_size),
                     to_u32(self.n_rows),
                 );
@@ -208,20 +241,23 @@ impl Pass<'_> {
         index: usize,
         end: BackwardEnd,
         sink: &mut GradientSink<'_>,
+        products: &mut WeightProducts,
     ) -> Result<(), Error> {
         let (params, layer) = (&self.encoder.layers[index], &tape.layers[index]);
+        let d = layer.gradients;
         let output = &params.attention_output;
         let norm = NormGradient {
             params: &params.attention_norm,
             normed: layer.attended.normed,
             dropout: KernelDropout::new(&self.dropout, index, Site::AttentionOutput),
             d: tape.d_hidden,
-            dx: tape.d_projected,
+            dx: d.attention_output,
             bias: Some(&output.bias),
         };
         self.add_and_norm_backward(&norm, tape, sink)?;
-        self.linear_backward(tape.d_projected, output, tape.d_context, false)?;
-        self.weight_gradient(tape.d_projected, layer.context, output, sink)?;
+        self.linear_backward(d.attention_output, output, tape.d_context, false)?;
+        let product = weight_product(d.attention_output, layer.context, output, sink);
+        products.attention_output.extend(product);
         let attention = AttentionBackward {
             heads: self.heads(layer, tape.kept, index),
             grid: self.inputs.attention_grid(self.config(), 2),
@@ -231,25 +267,26 @@ impl Pass<'_> {
             d_context: tape.d_context,
             queries: tape.queries,
         };
-        attention.launch(&self.kernels, tape.d_qkv.argument())?;
-        self.qkv_bias_gradient(tape, &params.qkv, sink)?;
-        self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
+        attention.launch(&self.kernels, d.qkv.argument())?;
+        self.qkv_bias_gradient(d.qkv, &params.qkv, sink)?;
+        let input = tape.layer_input(index).operand;
+        products.qkv.extend(weight_product(d.qkv, input, &params.qkv, sink));
         if end == BackwardEnd::Layer(index) {
             return Ok(());
         }
-        let (d, adds) = match self.config().architecture().residual {
+        let (dx, adds) = match self.config().architecture().residual {
             Residual::Normed => (tape.d_hidden, true),
             // The first layer has no norm: its input is the running sum.
             Residual::Sum if index == 0 => (tape.d_sum, true),
             Residual::Sum => (tape.d_hidden, false),
         };
-        self.linear_backward(tape.d_qkv, &params.qkv, d, adds)
+        self.linear_backward(d.qkv, &params.qkv, dx, adds)
     }
 
     /// Computes the gradient of the bias of query, key and value if there is one.
     fn qkv_bias_gradient(
         &self,
-        tape: &Tape,
+        d_qkv: FloatSpan,
         qkv: &LinearParams,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
@@ -263,7 +300,7 @@ impl Pass<'_> {
             self.kernels,
             ColumnSums,
             Grid::new([width.div_ceil(128), n_sums, 1], 128),
-            tape.d_qkv.argument(),
+            d_qkv.argument(),
             partial.span,
             to_u32(width),
             to_u32(n_rows),
@@ -445,15 +482,26 @@ impl Pass<'_> {
         params: &LinearParams,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        if !sink.parameters.trains(&params.weight) {
-            return Ok(());
-        }
-        let accumulates = sink.gradients.mark(&params.weight);
-        let out = sink.gradients.gpu_mut().at(&params.weight);
-        let (n_inputs, n_outputs) = widths(params);
-        let size = ProductSize { m: n_outputs, n: n_inputs, k: dy.len / n_outputs };
-        let dy = Operand::new(dy, n_outputs).transposed();
-        let product = Product::new(size, dy, Operand::new(x, n_inputs), out);
-        self.kernels.product(&product.accumulating(accumulates))
+        let product = weight_product(dy, x, params, sink);
+        product.map_or(Ok(()), |product| self.kernels.product(&product))
     }
+}
+
+/// Returns the product `dW = dy^T x`, or one that is added to `dW`; `None` if the weight is not trained.
+fn weight_product(
+    dy: FloatSpan,
+    x: FloatSpan,
+    params: &LinearParams,
+    sink: &mut GradientSink<'_>,
+) -> Option<Product> {
+    if !sink.parameters.trains(&params.weight) {
+        return None;
+    }
+    let accumulates = sink.gradients.mark(&params.weight);
+    let out = sink.gradients.gpu_mut().at(&params.weight);
+    let (n_inputs, n_outputs) = widths(params);
+    let size = ProductSize { m: n_outputs, n: n_inputs, k: dy.len / n_outputs };
+    let dy = Operand::new(dy, n_outputs).transposed();
+    let product = Product::new(size, dy, Operand::new(x, n_inputs), out);
+    Some(product.accumulating(accumulates))
 }

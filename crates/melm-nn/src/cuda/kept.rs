@@ -32,6 +32,18 @@ impl Kept {
         Self { words, n_words: to_u32(n_words), unused: 0 }
     }
 
+    /// Lays out the bits for a pass in training, if the model has dropout of attention.
+    pub(super) fn lay_out_training(
+        arena: &mut Arena,
+        config: &Config,
+        n_rows: usize,
+        max_length: usize,
+    ) -> Self {
+        // In f32 the kernels of attention compute what is kept.
+        let drops = config.attention_dropout > 0.0 && arena.is_rounded();
+        Self::lay_out(arena, config, n_rows, if drops { max_length } else { 0 })
+    }
+
     /// Returns the bits of one layer.
     pub(super) fn of_layer(self, layer: usize, n_layers: usize) -> Self {
         let n = self.words.len() / n_layers;

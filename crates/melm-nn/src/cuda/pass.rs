@@ -8,6 +8,7 @@
 use super::backward::GradientSink;
 use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
+use super::kept::Kept;
 use super::kernels::Kernels;
 use super::memory::{Arena, Staged, ToBytes};
 use super::span::Span;
@@ -96,9 +97,8 @@ impl<'a> PassSetup<'a> {
         head: impl Fn(&mut Arena) -> H,
     ) -> Result<(Tape, H), Error> {
         let (config, n_rows) = (self.encoder.config(), self.n_rows);
-        let max_length = self.inputs.max_length();
         self.workspace.arena.lay_out(self.operand_size, |arena| {
-            let tape = Tape::lay_out(arena, config, n_rows, max_length, false);
+            let tape = Tape::lay_out(arena, config, n_rows, false);
             (tape, head(arena))
         })
     }
@@ -114,9 +114,13 @@ impl<'a> PassSetup<'a> {
         let max_length = self.inputs.max_length();
         let n_partials = Tape::n_partials(config, n_rows) + n_head_partials;
         self.workspace.arena.lay_out(self.operand_size, |arena| {
-            let tape = Tape::lay_out(arena, config, n_rows, max_length, true);
+            let mut tape = Tape::lay_out(arena, config, n_rows, true);
             let head = head(arena);
-            (tape, head, PartialSums::new(arena.span(n_partials)))
+            let sums = PartialSums::new(arena.span(n_partials));
+            // The size of these bits depends on the longest sentence. They come last, so that the addresses of all other
+            // buffers, and with them CUDA graphs, depend only on the numbers of rows.
+            tape.kept = Kept::lay_out_training(arena, config, n_rows, max_length);
+            (tape, head, sums)
         })
     }
 

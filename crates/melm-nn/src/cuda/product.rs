@@ -47,6 +47,14 @@ pub(super) struct Product {
     pub(super) n_batches: usize,
 }
 
+/// The distances between the matrices of neighbouring products of a batch, in elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct BatchStrides {
+    a: usize,
+    b: usize,
+    out: usize,
+}
+
 /// The sizes of a product `[m, k] [k, n]`.
 #[derive(Clone, Copy)]
 pub(super) struct ProductSize {
@@ -88,6 +96,73 @@ impl Product {
         Self { n_batches, out_batch_stride: self.m * self.n, ..self }
     }
 
+    /// Joins neighbouring products of a list into batches where operands and outputs lie at constant distances. A batch
+    /// computes the same, and keeps the whole GPU busy where a single product does not.
+    pub(super) fn join(products: &[Self]) -> Vec<Self> {
+        let mut joined: Vec<Self> = Vec::new();
+        let mut previous = None;
+        for product in products {
+            let batch = joined.last().zip(previous.replace(*product)).and_then(|(batch, last)| {
+                let distances = product.distances(&last)?;
+                (batch.n_batches == 1 || distances == batch.batch_strides())
+                    .then(|| batch.with_another(distances))
+            });
+            match (batch, joined.last_mut()) {
+                (Some(batch), Some(last)) => *last = batch,
+                _ => joined.push(*product),
+            }
+        }
+        joined
+    }
+
+    /// Returns the distances of the operands and the output from those of another product, in elements. Returns `None` if
+    /// the products differ in more than addresses, if one of them is a batch, or if a distance is negative.
+    fn distances(&self, other: &Self) -> Option<BatchStrides> {
+        let at_other = Self {
+            a: Operand { values: other.a.values, ..self.a },
+            b: Operand { values: other.b.values, ..self.b },
+            out: other.out,
+            ..*self
+        };
+        if at_other != *other || self.n_batches != 1 || self.bias.len() > 0 {
+            return None;
+        }
+        let distance = |own: u64, others: u64, size: usize| {
+            let bytes = usize::try_from(own.checked_sub(others)?).ok()?;
+            bytes.is_multiple_of(size).then_some(bytes / size)
+        };
+        let of_operand = |own: FloatSpan, others: FloatSpan| {
+            let is_alike = own.len == others.len && own.element_size == others.element_size;
+            distance(own.address, others.address, own.element_size).filter(|_| is_alike)
+        };
+        Some(BatchStrides {
+            a: of_operand(self.a.values, other.a.values)?,
+            b: of_operand(self.b.values, other.b.values)?,
+            out: distance(self.out.address, other.out.address, size_of::<f32>())?,
+        })
+    }
+
+    fn batch_strides(&self) -> BatchStrides {
+        let (a, b) = (self.a.batch_stride, self.b.batch_stride);
+        BatchStrides { a, b, out: self.out_batch_stride }
+    }
+
+    /// Returns the batch with one product more at its end.
+    fn with_another(&self, strides: BatchStrides) -> Self {
+        let longer = |operand: Operand, stride: usize| {
+            let values = FloatSpan { len: operand.values.len + stride, ..operand.values };
+            Operand { values, batch_stride: stride, ..operand }
+        };
+        Self {
+            a: longer(self.a, strides.a),
+            b: longer(self.b, strides.b),
+            out: Span::new(self.out.address, self.out.len() + strides.out),
+            out_batch_stride: strides.out,
+            n_batches: self.n_batches + 1,
+            ..*self
+        }
+    }
+
     /// Panics if the operands differ in type, or if the product would read or write outside its spans.
     pub(super) fn check(&self) {
         let Self { m, n, k, a, b, n_batches, .. } = *self;
@@ -103,5 +178,50 @@ impl Product {
         };
         let out_fits = end(m, n, self.out_row_stride, self.out_batch_stride) <= self.out.len();
         assert!(fits(&a, m, k) && fits(&b, k, n) && out_fits, "{self:?} exceeds its spans");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the product of layer `layer`, whose operands and output lie at constant distances.
+    fn of_layer(layer: u64) -> Product {
+        let operand = |address: u64, row_stride: usize| {
+            let values = FloatSpan { address, len: 6 * row_stride, element_size: 2 };
+            Operand::new(values, row_stride)
+        };
+        let (a, b) = (operand(4096 + 100 * layer, 4), operand(8192 + 60 * layer, 5));
+        let out = Span::new(16_384 + 400 * layer, 20);
+        Product::new(ProductSize { m: 4, n: 5, k: 6 }, a.transposed(), b, out)
+    }
+
+    #[test]
+    fn products_at_constant_distances_become_one_batch() {
+        let joined = Product::join(&[of_layer(1), of_layer(2), of_layer(3)]);
+        let [batch] = joined[..] else { panic!("{joined:?}") };
+        assert_eq!(batch.n_batches, 3);
+        assert_eq!((batch.a.batch_stride, batch.b.batch_stride), (50, 30));
+        assert_eq!(batch.out_batch_stride, 100);
+        assert_eq!(batch.a.values.address, of_layer(1).a.values.address);
+        assert_eq!(batch.out.len(), 220);
+        batch.check();
+    }
+
+    #[test]
+    fn products_that_differ_stay_alone() {
+        let (first, second) = (of_layer(1), of_layer(2));
+        let after_gap = of_layer(4);
+        let joined = Product::join(&[first, second, after_gap]);
+        assert_eq!(joined.iter().map(|product| product.n_batches).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(joined[1], after_gap);
+        // Addresses that fall, another output mode, another size, another type.
+        let larger = Product { n: 4, ..second };
+        let values = FloatSpan { element_size: 4, ..second.a.values };
+        let plain = Product { a: Operand { values, ..second.a }, ..second };
+        for other in [of_layer(0), second.accumulating(true), larger, plain] {
+            assert_eq!(Product::join(&[first, other]), [first, other]);
+        }
+        assert_eq!(Product::join(&[]), []);
     }
 }

@@ -80,11 +80,37 @@ pub(super) struct LayerTape {
     /// The inner layer of the feed-forward block, after gelu and gate.
     pub(super) activated: FloatSpan,
     pub(super) output: NormTape,
+    pub(super) gradients: LayerGradients,
+}
+
+/// The gradients from which those of the weights of a layer are computed, in the type that products read; empty if there
+/// is no backward pass.
+#[derive(Clone, Copy)]
+pub(super) struct LayerGradients {
+    pub(super) qkv: FloatSpan,
+    /// The gradient of the output of attention, after its linear layer.
+    pub(super) attention_output: FloatSpan,
+    /// The gradient of the inner layer before gelu.
+    pub(super) inner: FloatSpan,
+    /// The gradient of the output of the feed-forward block, after its linear layer.
+    pub(super) output: FloatSpan,
+}
+
+impl LayerGradients {
+    fn lay_out(arena: &mut Arena, config: &Config, n_rows: usize) -> Self {
+        let hidden = config.hidden_size;
+        Self {
+            qkv: arena.operand(n_rows * 3 * hidden),
+            attention_output: arena.operand(n_rows * hidden),
+            inner: arena.operand(n_rows * config.intermediate_outputs()),
+            output: arena.operand(n_rows * hidden),
+        }
+    }
 }
 
 /// The buffers of one batch. Buffers whose name starts with `d_` are gradients.
 pub(super) struct Tape {
-    /// The weights of attention that dropout keeps.
+    /// The weights of attention that dropout keeps; empty until [`Kept::lay_out_training`].
     pub(super) kept: Kept,
     pub(super) embedded: NormTape,
     pub(super) layers: Vec<LayerTape>,
@@ -94,15 +120,11 @@ pub(super) struct Tape {
     pub(super) d_hidden: Span<f32>,
     /// With [`Residual::Sum`], the gradient of the running sum; else empty.
     pub(super) d_sum: Span<f32>,
-    pub(super) d_projected: FloatSpan,
     /// The gradient of the inner layer after gelu.
     pub(super) d_activated: Span<f32>,
-    /// The gradient of the inner layer before gelu.
-    pub(super) d_inner: FloatSpan,
     pub(super) d_context: Span<f32>,
     /// A buffer for the backward pass of attention, `[rows, heads]`.
     pub(super) queries: Span<AttentionQuery>,
-    pub(super) d_qkv: FloatSpan,
 }
 
 impl Tape {
@@ -112,7 +134,6 @@ impl Tape {
         arena: &mut Arena,
         config: &Config,
         n_rows: usize,
-        max_length: usize,
         is_training: bool,
     ) -> Self {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
@@ -122,10 +143,8 @@ impl Tape {
         };
         let n_layers = if is_training { config.n_layers } else { 2.min(config.n_layers) };
         let n_backward = if is_training { n_rows } else { 0 };
-        // In f32 the kernels of attention compute what is kept.
-        let drops = is_training && config.attention_dropout > 0.0 && arena.is_rounded();
         Self {
-            kept: Kept::lay_out(arena, config, n_rows, if drops { max_length } else { 0 }),
+            kept: Kept::default(),
             embedded: NormTape::lay_out(arena, n_rows, hidden),
             layers: (0..n_layers)
                 .map(|_| LayerTape {
@@ -137,17 +156,15 @@ impl Tape {
                     inner: arena.span(n_rows * config.intermediate_outputs()),
                     activated: arena.operand(n_rows * inner),
                     output: NormTape::lay_out(arena, n_rows, hidden),
+                    gradients: LayerGradients::lay_out(arena, config, n_backward),
                 })
                 .collect(),
             projected: arena.span(n_rows * hidden),
             d_hidden: arena.span(n_backward * hidden),
             d_sum: arena.span(n_summed.min(n_backward) * hidden),
-            d_projected: arena.operand(n_backward * hidden),
             d_activated: arena.span(n_backward * inner),
-            d_inner: arena.operand(n_backward * config.intermediate_outputs()),
             d_context: arena.span(n_backward * hidden),
             queries: arena.span(n_backward * config.n_heads),
-            d_qkv: arena.operand(n_backward * 3 * hidden),
         }
     }
 

@@ -316,7 +316,7 @@ impl Pass<'_> {
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         let (encoder, config, hidden) = (self.encoder, self.config(), self.config().hidden_size);
-        let grid = self.warp_per_row(self.n_rows);
+        let grid = self.norm_backward_grid(self.n_rows);
         let out = if sink.parameters.trains(&encoder.table) {
             sink.gradients.gpu_mut().push_lookups(pieces, self.n_rows, config.pad_id)
         } else {
@@ -378,7 +378,7 @@ impl Pass<'_> {
         if self.config().architecture().residual == Residual::Normed {
             return self.norm_backward(norm, sink);
         }
-        let grid = self.warp_per_row(self.n_rows);
+        let grid = self.norm_backward_grid(self.n_rows);
         let partial = sink.sums.take(grid.blocks[0], self.config().hidden_size);
         launch!(
             self.kernels,
@@ -407,7 +407,7 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let hidden = self.config().hidden_size;
         let n_rows = norm.d.len() / hidden;
-        let grid = self.warp_per_row(n_rows);
+        let grid = self.norm_backward_grid(n_rows);
         let partial = sink.sums.take(grid.blocks[0], 3 * hidden);
         launch!(
             self.kernels,

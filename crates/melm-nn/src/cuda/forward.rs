@@ -4,7 +4,7 @@ use super::kept::Kept;
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
-use super::program::{Kernel, ROWS_AT_ONCE, norm_rows};
+use super::program::{Kernel, ROWS_AT_ONCE, norm_groups, norm_rows, norm_threads};
 use super::span::{FloatSpan, Span};
 use super::tape::{Affine, LayerTape, Normed, Tape};
 use super::to_u32;
@@ -38,10 +38,16 @@ pub(super) fn widths(params: &LinearParams) -> (usize, usize) {
 }
 
 impl Pass<'_> {
-    /// Returns the grid for kernels that use one warp per row.
-    pub(super) fn warp_per_row(&self, n_rows: usize) -> Grid {
-        let rows = norm_rows(self.config().hidden_size);
-        Grid::linear(n_rows.div_ceil(rows), 32 * rows)
+    /// Returns the grid of the forward kernels of layer norms: one block for each row.
+    fn norm_grid(&self, n_rows: usize) -> Grid {
+        Grid::linear(n_rows, norm_threads(self.config().hidden_size))
+    }
+
+    /// Returns the grid of the backward kernels of layer norms.
+    pub(super) fn norm_backward_grid(&self, n_rows: usize) -> Grid {
+        let hidden = self.config().hidden_size;
+        let n_blocks = n_rows.div_ceil(norm_rows(hidden));
+        Grid::linear(n_blocks, norm_groups(hidden) * norm_threads(hidden))
     }
 
     /// Computes the hidden states of the batch.
@@ -51,7 +57,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             EmbedForward,
-            self.warp_per_row(self.n_rows),
+            self.norm_grid(self.n_rows),
             self.weights.master(&encoder.table),
             encoder
                 .positions
@@ -64,7 +70,6 @@ impl Pass<'_> {
             self.inputs.row_positions,
             to_u32(config.first_position()),
             tape.embedded.normed,
-            to_u32(self.n_rows),
         );
         tape.kept.compute(&self.kernels, config, &self.dropout, &self.inputs)?;
         for (index, params) in encoder.layers.iter().enumerate() {
@@ -148,14 +153,13 @@ impl Pass<'_> {
                 launch!(
                     self.kernels,
                     SumNormForward,
-                    self.warp_per_row(self.n_rows),
+                    self.norm_grid(self.n_rows),
                     tape.projected,
                     tape.sum(),
                     Affine::new(&self.weights, norm, self.config().layer_norm_eps),
                     dropout,
                     self.inputs.row_positions,
                     out,
-                    to_u32(self.n_rows),
                 );
                 Ok(())
             }
@@ -237,7 +241,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             NormForward,
-            self.warp_per_row(n_rows),
+            self.norm_grid(n_rows),
             x,
             bias,
             residual,
@@ -245,7 +249,6 @@ impl Pass<'_> {
             dropout,
             self.inputs.row_positions,
             out,
-            to_u32(n_rows),
         );
         Ok(())
     }

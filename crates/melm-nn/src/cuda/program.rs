@@ -126,12 +126,23 @@ programs! {
     "product.cu": RoundedProduct "rounded_product", PlainProduct "plain_product";
 }
 
-/// Returns the number of rows that one block of the layer norm kernels processes (`ROWS` in `norm.cu`).
+/// Returns the number of threads of a row in the layer norm kernels (`THREADS` in `norm.cu`).
+pub(super) fn norm_threads(hidden: usize) -> usize {
+    hidden.div_ceil(4).next_multiple_of(32).min(256)
+}
+
+/// Returns the number of rows that one block of the backward layer norm kernels processes (`ROWS` in `norm.cu`).
 pub(super) fn norm_rows(hidden: usize) -> usize {
     match hidden {
-        0..=2048 => 4,
+        0..=1024 => 6,
+        1025..=2048 => 4,
         _ => 2,
     }
+}
+
+/// Returns the number of groups of threads of these blocks (`GROUPS` in `norm.cu`).
+pub(super) fn norm_groups(hidden: usize) -> usize {
+    if hidden <= 1024 { 3 } else { 1 }
 }
 
 /// The number of rows that one block adds up, column by column (the same constant is in `rows.cu`).
@@ -169,7 +180,7 @@ impl AttentionBlock {
     }
 }
 
-/// The largest hidden size for which a row fits into the shared memory of a block.
+/// The largest hidden size for which rows fit into the registers of a block of the layer norm kernels.
 pub(super) const MAX_HIDDEN: usize = 6_144;
 /// The largest size of an attention head for which the rows of a block fit into its shared memory.
 pub(super) const MAX_HEAD_SIZE: usize = 148;

@@ -242,7 +242,7 @@ fn the_same_step_gives_the_same_bits() {
 #[test]
 fn short_memory_splits_batches_and_keeps_the_gradients() {
     let wanted = gradients(Device::cpu(2), &batch());
-    for (max_bytes, is_enough) in [(5 << 20, true), (1 << 20, false)] {
+    for (max_bytes, is_enough) in [(9 << 19, true), (1 << 20, false)] {
         let settings = CudaSettings { max_bytes: Some(max_bytes), ..settings(Precision::F32) };
         on_gpu(&settings, |device| {
             let device = device();

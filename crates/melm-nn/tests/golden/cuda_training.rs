@@ -134,7 +134,9 @@ fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
 fn odd_widths_frozen_parts_and_large_heads_equal_the_cpu() {
     // The projection to queries, or in ModernBERT that to queries, keys and values.
     let freezes = |name: &str| name.contains("attention.self.q");
-    for config in [small(10), small(256), modern(small(20)), modern(small(256))] {
+    // Rows of which a thread has more than four columns.
+    let wide = Config { n_heads: 8, ..small(1032) };
+    for config in [small(10), small(256), wide, modern(small(20)), modern(small(256))] {
         let wanted = steps(&config, &[&Device::cpu(2); 3], freezes);
         on_gpu(&settings(Precision::F32), |device| {
             let found = steps(&config, &[&device(); 3], freezes);

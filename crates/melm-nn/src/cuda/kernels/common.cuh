@@ -41,11 +41,14 @@ struct Span {
     }
 
     DEVICE bool is_empty() const { return len == 0; }
+    // Kernels pass what they write to functions that only read.
+    DEVICE operator Span<const T>() const { return {data, len}; }
 };
 
 // The type that products read: bf16 (as its bits) or f32.
 #if BF16
 typedef u16 product_t;
+typedef ushort4 product4_t;
 
 DEVICE product_t to_product(float x) {
     u32 bits = __float_as_uint(x);
@@ -58,9 +61,91 @@ DEVICE product_t to_product(float x) {
 DEVICE float from_product(product_t x) { return __uint_as_float((u32)x << 16); }
 #else
 typedef float product_t;
+typedef float4 product4_t;
+
 DEVICE product_t to_product(float x) { return x; }
 DEVICE float from_product(product_t x) { return x; }
 #endif
+
+// Four consecutive numbers, which a thread loads and stores together.
+struct Quad {
+    float x[4];
+};
+
+// True if the quads of the span can be accessed as vectors. `width` is the width of its rows.
+template <class T>
+DEVICE bool has_vectors(Span<T> span, u64 width) {
+    return width % 4 == 0 && (u64)span.data % (4 * sizeof(T)) == 0;
+}
+
+// The address of a vector of four numbers.
+template <class V, class T>
+DEVICE V* vector_at(Span<T> span, u64 at) {
+    T* last = &span[at + 3];
+#if CHECKED
+    if ((u64)(last - 3) % sizeof(V) != 0) {
+        printf("melm: no vector at index %llu\n", at);
+        __trap();
+    }
+#endif
+    return (V*)(last - 3);
+}
+
+// Loads the `n` numbers from `at` on, at most four; the others are 0. With VECTOR the n numbers are a whole vector.
+template <bool VECTOR>
+DEVICE Quad load_quad(Span<const float> from, u64 at, u32 n) {
+    Quad quad;
+    if (VECTOR) {
+        float4 v = *vector_at<const float4>(from, at);
+        quad.x[0] = v.x, quad.x[1] = v.y, quad.x[2] = v.z, quad.x[3] = v.w;
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) quad.x[i] = i < n ? from[at + i] : 0.0f;
+    }
+    return quad;
+}
+
+#if BF16
+template <bool VECTOR>
+DEVICE Quad load_quad(Span<const product_t> from, u64 at, u32 n) {
+    Quad quad;
+    if (VECTOR) {
+        product4_t v = *vector_at<const product4_t>(from, at);
+        quad.x[0] = from_product(v.x), quad.x[1] = from_product(v.y);
+        quad.x[2] = from_product(v.z), quad.x[3] = from_product(v.w);
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) quad.x[i] = i < n ? from_product(from[at + i]) : 0.0f;
+    }
+    return quad;
+}
+#endif
+
+template <bool VECTOR>
+DEVICE void store_quad(const Quad& quad, Span<float> to, u64 at, u32 n) {
+    if (VECTOR) {
+        *vector_at<float4>(to, at) = {quad.x[0], quad.x[1], quad.x[2], quad.x[3]};
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < 4; i++)
+            if (i < n) to[at + i] = quad.x[i];
+    }
+}
+
+// Rounds a quad to the type that products read, and stores it.
+template <bool VECTOR>
+DEVICE void store_rounded(const Quad& quad, Span<product_t> to, u64 at, u32 n) {
+    product_t x[4];
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) x[i] = to_product(quad.x[i]);
+    if (VECTOR) {
+        *vector_at<product4_t>(to, at) = {x[0], x[1], x[2], x[3]};
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < 4; i++)
+            if (i < n) to[at + i] = x[i];
+    }
+}
 
 // The sentence and position of a row.
 struct Place {

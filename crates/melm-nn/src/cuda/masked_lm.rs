@@ -7,7 +7,7 @@ use super::kernels::{Grid, launch};
 use super::memory::{Arena, Staged};
 use super::pass::{Pass, PassSetup};
 use super::product::{Operand, Product, ProductSize};
-use super::program::SEGMENTS;
+use super::program::{ERROR_COLUMNS, SEGMENTS};
 use super::span::{FloatSpan, Span};
 use super::transform::TransformTape;
 use super::views::MaskedLmView;
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::mlm::{LmHead, MaskedBatch};
 
-/// The number of masked positions whose scores are in memory at the same time.
+/// The number of masked positions whose scores are in memory at the same time (`MOST_ROWS` in `head.cu`).
 pub(super) const CHUNK: usize = 256;
 
 /// The masked positions of a batch, including padding, in a staging buffer.
@@ -185,7 +185,7 @@ impl Pass<'_> {
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         let (width, stride) = (self.config().hidden_size, self.weights.n_table_rows);
-        let (m, vocab) = (originals.len(), head.bias.len());
+        let m = originals.len();
         let bias_gradient = sink.gradients.gpu_mut().at(&head.bias);
         for start in (0..m).step_by(CHUNK) {
             let end = m.min(start + CHUNK);
@@ -193,25 +193,17 @@ impl Pass<'_> {
             let scores = head_tape.scores.first((end - start) * stride);
             self.compute_scores(head, states, scores, head_tape.totals)?;
             let errors = errors.slice(start * stride..end * stride);
+            let accumulates = u32::from(sink.gradients.mark(&head.bias));
             launch!(
                 self.kernels,
                 ScoreErrors,
-                Grid::new([SEGMENTS, end - start, 1], 256),
+                Grid::linear(stride.div_ceil(ERROR_COLUMNS), ERROR_COLUMNS),
                 scores,
                 head_tape.totals,
                 originals.slice(start..end),
                 weight,
                 errors.argument(),
                 head_tape.losses.slice(start..end),
-                to_u32(vocab),
-                to_u32(stride),
-            );
-            let accumulates = u32::from(sink.gradients.mark(&head.bias));
-            launch!(
-                self.kernels,
-                BiasGradient,
-                Grid::linear(vocab.div_ceil(256), 256),
-                errors.argument(),
                 bias_gradient,
                 to_u32(end - start),
                 to_u32(stride),

@@ -117,7 +117,7 @@ programs! {
         Rotate "rotate";
     "tensor_attention.cu" after "heads.cuh": TensorAttentionForward "tensor_attention_forward",
         TensorAttentionKept "tensor_attention_kept", TensorAttentionQueries "tensor_attention_queries", TensorAttentionBackward "tensor_attention_backward";
-    "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
+    "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
         PickColumns "pick_columns", LookupNorm "lookup_norm", FinishNorm "finish_norm";
@@ -185,4 +185,6 @@ pub(super) const MAX_HIDDEN: usize = 6_144;
 /// The largest size of an attention head for which the rows of a block fit into its shared memory.
 pub(super) const MAX_HEAD_SIZE: usize = 148;
 /// The number of blocks that process one row of scores together (the same constant is in `head.cu`).
-pub(super) const SEGMENTS: usize = 8;
+pub(super) const SEGMENTS: usize = 16;
+/// The number of threads and of columns of a block that computes errors (`ERROR_THREADS` in `head.cu`).
+pub(super) const ERROR_COLUMNS: usize = 512;

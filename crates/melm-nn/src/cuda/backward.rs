@@ -1,6 +1,6 @@
 //! The backward pass of the encoder: the steps of the forward pass in reverse order.
 
-use super::forward::{Heads, widths};
+use super::forward::{Heads, column_grid, widths};
 use super::inputs::{AttentionTile, Inputs};
 use super::kernels::{Argument, Grid, KernelDropout, Kernels, launch};
 use super::pass::Pass;
@@ -299,7 +299,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             ColumnSums,
-            Grid::new([width.div_ceil(128), n_sums, 1], 128),
+            column_grid(width, n_rows),
             d_qkv.argument(),
             partial.span,
             to_u32(width),
@@ -447,7 +447,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             GeluBackward,
-            Grid::new([width.div_ceil(128), n_sums, 1], 128),
+            column_grid(width, n_rows),
             u,
             d,
             du.argument(),

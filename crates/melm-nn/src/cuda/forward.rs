@@ -4,7 +4,9 @@ use super::kept::Kept;
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
-use super::program::{Kernel, ROWS_AT_ONCE, norm_groups, norm_rows, norm_threads};
+use super::program::{
+    COLUMNS_PER_SUM, Kernel, ROWS_AT_ONCE, ROWS_PER_SUM, norm_groups, norm_rows, norm_threads,
+};
 use super::span::{FloatSpan, Span};
 use super::tape::{Affine, LayerTape, Normed, Tape};
 use super::to_u32;
@@ -35,6 +37,12 @@ pub(super) const NO_WINDOW: u32 = 1 << 30;
 /// Returns the input width and the output width of a linear layer.
 pub(super) fn widths(params: &LinearParams) -> (usize, usize) {
     (params.weight.len() / params.n_outputs, params.n_outputs)
+}
+
+/// Returns the grid of the kernels of `rows.cu` whose blocks have [`ROWS_PER_SUM`] rows.
+pub(super) fn column_grid(width: usize, n_rows: usize) -> Grid {
+    let blocks = [width.div_ceil(COLUMNS_PER_SUM), n_rows.div_ceil(ROWS_PER_SUM), 1];
+    Grid::new(blocks, COLUMNS_PER_SUM)
 }
 
 impl Pass<'_> {
@@ -264,7 +272,7 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let width = params.n_outputs;
         let n_rows = u.len() / width;
-        let grid = Grid::new([width.div_ceil(256), n_rows.div_ceil(ROWS_AT_ONCE), 1], 256);
+        let grid = column_grid(width, n_rows);
         let (width, n_rows) = (to_u32(width), to_u32(n_rows));
         launch!(self.kernels, GeluForward, grid, u, operand, exact, width, n_rows);
         Ok(())

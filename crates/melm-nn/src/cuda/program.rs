@@ -148,7 +148,10 @@ pub(super) fn norm_groups(hidden: usize) -> usize {
 /// The number of rows that one block adds up, column by column (the same constant is in `rows.cu`).
 pub(super) const ROWS_PER_SUM: usize = 16;
 
-/// The number of rows whose column one thread of the gelu kernels computes (`AT_ONCE` in `rows.cu`).
+/// The number of threads and of columns of these blocks (`4 * QUADS` in `rows.cu`).
+pub(super) const COLUMNS_PER_SUM: usize = 256;
+
+/// The number of rows whose column one thread of the geglu kernels computes (`AT_ONCE` in `rows.cu`).
 pub(super) const ROWS_AT_ONCE: usize = 4;
 
 /// The attention kernels of a model, and the size of their thread blocks.

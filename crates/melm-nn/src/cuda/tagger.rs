@@ -1,6 +1,7 @@
 //! The tagger: emissions, the loss of softmax or CRF, and the backward pass of the head.
 
 use super::backward::GradientSink;
+use super::forward::column_grid;
 use super::inputs::{n_padded_positions, pad};
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::memory::{Arena, Staged, download_floats};
@@ -363,7 +364,7 @@ impl Pass<'_> {
         let n_sums = n.div_ceil(ROWS_PER_SUM);
         let partial = sink.sums.take(n_sums, n_tags);
         let (d, span) = (head_tape.d_emissions, partial.span);
-        let grid = Grid::new([n_tags.div_ceil(64), n_sums, 1], 64);
+        let grid = column_grid(n_tags, n);
         launch!(self.kernels, ColumnSumsPlain, grid, d, span, to_u32(n_tags), to_u32(n));
         sink.reduce(&partial, 0, &classifier.bias);
         if sink.parameters.trains(&classifier.weight) {

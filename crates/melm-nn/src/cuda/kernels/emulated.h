@@ -228,6 +228,7 @@ static inline void load_parts(u32 (&out)[4], const u16* row, bool is_transposed)
 static inline void load_matrices(u32 (&out)[4], const u16* row) { load_parts(out, row, false); }
 static inline void load_transposed(u32 (&out)[4], const u16* row) { load_parts(out, row, true); }
 
+static inline float __fdividef(float x, float y) { return x / y; }
 static inline float atomicAdd(float* at, float x) { return *at += x; }
 static inline u32 min(u32 a, u32 b) { return a < b ? a : b; }
 static inline void __trap() { abort(); }

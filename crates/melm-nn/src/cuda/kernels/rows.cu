@@ -4,52 +4,127 @@
 const u32 ROWS_PER_SUM = 16;
 // Rows that a thread loads before it uses the first.
 const u32 AT_ONCE = 4;
+// A block that adds up columns: the quads of columns, and the groups of threads that share the rows.
+const u32 QUADS = 64;
+const u32 GROUPS = ROWS_PER_SUM / AT_ONCE;
+static_assert(GROUPS == 4, "one thread for each column");
 
-DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
+// The columns and rows of one thread of such a block.
+struct Part {
+    u32 column;
+    u32 n_columns;
+    u32 row;
+    u32 n_rows;
 
-// g = gelu(u). One thread for each column. `g` is an operand of products, `plain` is f32; empty spans are not written.
-KERNEL gelu_forward(Span<const float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
-    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    DEVICE u64 at(u32 r, u32 width) const { return (u64)(row + r) * width + column; }
+};
+
+DEVICE Part part_of_thread(u32 width, u32 n_rows) {
+    Part part;
+    part.column = (blockIdx.x * QUADS + threadIdx.x % QUADS) * 4;
+    part.n_columns = part.column < width ? min(4, width - part.column) : 0;
+    part.row = blockIdx.y * ROWS_PER_SUM + threadIdx.x / QUADS * AT_ONCE;
+    part.n_rows = part.n_columns > 0 && part.row < n_rows ? min(AT_ONCE, n_rows - part.row) : 0;
+    return part;
+}
+
+// Adds up the quads of the groups, into partial[block, :]. Every thread of the block has to call it.
+DEVICE void store_partial(const Quad& sum, Span<float> partial, u32 width) {
+    __shared__ float sums[GROUPS][4 * QUADS];
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) sums[threadIdx.x / QUADS][threadIdx.x % QUADS * 4 + i] = sum.x[i];
+    __syncthreads();
+    u32 c = blockIdx.x * 4 * QUADS + threadIdx.x;
     if (c >= width) return;
-    float x[AT_ONCE];
-    u32 first = blockIdx.y * AT_ONCE;
+    float total = 0.0f;
 #pragma unroll
-    for (u32 i = 0; i < AT_ONCE; i++) x[i] = first + i < n_rows ? u[(u64)(first + i) * width + c] : 0.0f;
+    for (u32 g = 0; g < GROUPS; g++) total += sums[g][threadIdx.x];
+    partial[(u64)blockIdx.y * width + c] = total;
+}
+
+// The distribution function and the density of the normal distribution.
+struct Normal {
+    float cumulative;
+    float density;
+};
+
+// Formula 26.2.17 of Abramowitz and Stegun, with an absolute error below 1e-7. It takes half as many instructions as
+// erff and expf.
+DEVICE Normal normal_at(float u) {
+    float density = 0.3989422804014327f * exp2f(-0.72134752044448170f * u * u);
+    float t = __fdividef(1.0f, 1.0f + 0.2316419f * fabsf(u));
+    float tail = t * (0.31938153f + t * (-0.356563782f + t * (1.781477937f + t * (-1.821255978f + t * 1.330274429f))));
+    tail *= density;
+    Normal normal = {u > 0.0f ? 1.0f - tail : tail, density};
+    return normal;
+}
+
+DEVICE float gelu(float u) { return u * normal_at(u).cumulative; }
+
+DEVICE float gelu_slope(float u) {
+    Normal normal = normal_at(u);
+    return normal.cumulative + u * normal.density;
+}
+
+template <bool VECTOR>
+DEVICE void gelu_forward_as(Part part, Span<const float> u, Span<product_t> g, Span<float> plain, u32 width) {
+    Quad x[AT_ONCE];
 #pragma unroll
-    for (u32 i = 0; i < AT_ONCE; i++) {
-        if (first + i >= n_rows) break;
-        u64 at = (u64)(first + i) * width + c;
-        float y = x[i] * gelu_cumulative(x[i]);
-        if (!g.is_empty()) g[at] = to_product(y);
-        if (!plain.is_empty()) plain[at] = y;
+    for (u32 r = 0; r < AT_ONCE; r++)
+        if (r < part.n_rows) x[r] = load_quad<VECTOR>(u, part.at(r, width), part.n_columns);
+#pragma unroll
+    for (u32 r = 0; r < AT_ONCE; r++) {
+        if (r >= part.n_rows) break;
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) x[r].x[i] = gelu(x[r].x[i]);
+        if (!g.is_empty()) store_rounded<VECTOR>(x[r], g, part.at(r, width), part.n_columns);
+        if (!plain.is_empty()) store_quad<VECTOR>(x[r], plain, part.at(r, width), part.n_columns);
     }
+}
+
+// g = gelu(u). `g` is an operand of products, `plain` is f32; empty spans are not written.
+KERNEL gelu_forward(Span<const float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
+    Part part = part_of_thread(width, n_rows);
+    if (has_vectors(u, width) && has_vectors(g, width) && has_vectors(plain, width)) {
+        gelu_forward_as<true>(part, u, g, plain, width);
+    } else {
+        gelu_forward_as<false>(part, u, g, plain, width);
+    }
+}
+
+template <bool VECTOR>
+DEVICE Quad gelu_backward_as(Part part, Span<const float> u, Span<const float> d, Span<product_t> du, u32 width) {
+    Quad x[AT_ONCE], y[AT_ONCE], sum = {};
+#pragma unroll
+    for (u32 r = 0; r < AT_ONCE; r++)
+        if (r < part.n_rows) {
+            x[r] = load_quad<VECTOR>(u, part.at(r, width), part.n_columns);
+            y[r] = load_quad<VECTOR>(d, part.at(r, width), part.n_columns);
+        }
+#pragma unroll
+    for (u32 r = 0; r < AT_ONCE; r++) {
+        if (r >= part.n_rows) break;
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            y[r].x[i] *= gelu_slope(x[r].x[i]);
+            sum.x[i] += y[r].x[i];
+        }
+        store_rounded<VECTOR>(y[r], du, part.at(r, width), part.n_columns);
+    }
+    return sum;
 }
 
 // Goes from the gradient of gelu(u) in `d` to that of u. partial[block, :] is its sum over the rows of the block.
 KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> du, Span<float> partial, u32 width,
                      u32 n_rows) {
-    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= width) return;
-    float sum = 0.0f;
-    for (u32 first = blockIdx.y * ROWS_PER_SUM; first < (blockIdx.y + 1) * ROWS_PER_SUM; first += AT_ONCE) {
-        float x[AT_ONCE], y[AT_ONCE];
-#pragma unroll
-        for (u32 i = 0; i < AT_ONCE; i++) {
-            bool is_row = first + i < n_rows;
-            u64 at = (u64)(first + i) * width + c;
-            x[i] = is_row ? u[at] : 0.0f;
-            y[i] = is_row ? d[at] : 0.0f;
-        }
-#pragma unroll
-        for (u32 i = 0; i < AT_ONCE; i++) {
-            if (first + i >= n_rows) break;
-            float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
-            float value = y[i] * slope;
-            du[(u64)(first + i) * width + c] = to_product(value);
-            sum += value;
-        }
+    Part part = part_of_thread(width, n_rows);
+    Quad sum;
+    if (has_vectors(u, width) && has_vectors(d, width) && has_vectors(du, width)) {
+        sum = gelu_backward_as<true>(part, u, d, du, width);
+    } else {
+        sum = gelu_backward_as<false>(part, u, d, du, width);
     }
-    partial[(u64)blockIdx.y * width + c] = sum;
+    store_partial(sum, partial, width);
 }
 
 // g = dropout(gelu(input) * gate). The first `width` columns of `u` are the input, the others the gate. One thread for
@@ -72,7 +147,7 @@ KERNEL geglu_forward(Span<const float> u, Drop drop, Span<const Place> places, S
         u32 row = first + i;
         if (row >= n_rows) break;
         float factor = row_mask(drop, places[row].sentence, places[row].position).factor(c);
-        g[(u64)row * width + c] = to_product(x[i] * gelu_cumulative(x[i]) * gate[i] * factor);
+        g[(u64)row * width + c] = to_product(gelu(x[i]) * gate[i] * factor);
     }
 }
 
@@ -97,29 +172,45 @@ KERNEL geglu_backward(Span<const float> u, Span<const float> d, Drop drop, Span<
         if (row >= n_rows) break;
         u64 at = (u64)row * 2 * width + c;
         float dropped = y[i] * row_mask(drop, places[row].sentence, places[row].position).factor(c);
-        float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
-        du[at] = to_product(dropped * gate[i] * slope);
-        du[at + width] = to_product(dropped * x[i] * gelu_cumulative(x[i]));
+        du[at] = to_product(dropped * gate[i] * gelu_slope(x[i]));
+        du[at + width] = to_product(dropped * gelu(x[i]));
     }
+}
+
+template <bool VECTOR, class T>
+DEVICE Quad sum_of_part(Part part, Span<const T> x, u32 width) {
+    Quad quads[AT_ONCE], sum = {};
+#pragma unroll
+    for (u32 r = 0; r < AT_ONCE; r++)
+        if (r < part.n_rows) quads[r] = load_quad<VECTOR>(x, part.at(r, width), part.n_columns);
+#pragma unroll
+    for (u32 r = 0; r < AT_ONCE; r++) {
+        if (r >= part.n_rows) break;
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) sum.x[i] += quads[r].x[i];
+    }
+    return sum;
+}
+
+template <class T>
+DEVICE void add_columns(Span<const T> x, Span<float> partial, u32 width, u32 n_rows) {
+    Part part = part_of_thread(width, n_rows);
+    Quad sum;
+    if (has_vectors(x, width)) {
+        sum = sum_of_part<true>(part, x, width);
+    } else {
+        sum = sum_of_part<false>(part, x, width);
+    }
+    store_partial(sum, partial, width);
 }
 
 // partial[block, :] = the sum over the rows of the block.
 KERNEL column_sums(Span<const product_t> x, Span<float> partial, u32 width, u32 n_rows) {
-    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= width) return;
-    float sum = 0.0f;
-    u32 end = min(n_rows, (blockIdx.y + 1) * ROWS_PER_SUM);
-    for (u32 r = blockIdx.y * ROWS_PER_SUM; r < end; r++) sum += from_product(x[(u64)r * width + c]);
-    partial[(u64)blockIdx.y * width + c] = sum;
+    add_columns(x, partial, width, n_rows);
 }
 
 KERNEL column_sums_plain(Span<const float> x, Span<float> partial, u32 width, u32 n_rows) {
-    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= width) return;
-    float sum = 0.0f;
-    u32 end = min(n_rows, (blockIdx.y + 1) * ROWS_PER_SUM);
-    for (u32 r = blockIdx.y * ROWS_PER_SUM; r < end; r++) sum += x[(u64)r * width + c];
-    partial[(u64)blockIdx.y * width + c] = sum;
+    add_columns(x, partial, width, n_rows);
 }
 
 // One sum: the rows of `partial` from offset `partial` on, added up into the gradient from offset `out` on.

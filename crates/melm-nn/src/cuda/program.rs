@@ -151,6 +151,11 @@ pub(super) const ROWS_PER_SUM: usize = 16;
 /// The number of threads and of columns of these blocks (`4 * QUADS` in `rows.cu`).
 pub(super) const COLUMNS_PER_SUM: usize = 256;
 
+/// The number of threads of a block that adds up partial sums, and the number of its columns (`FINISH_QUADS` and
+/// `FINISH_GROUPS` in `rows.cu`).
+pub(super) const FINISH_THREADS: usize = 256;
+pub(super) const FINISH_COLUMNS: usize = 128;
+
 /// The number of rows whose column one thread of the geglu kernels computes (`AT_ONCE` in `rows.cu`).
 pub(super) const ROWS_AT_ONCE: usize = 4;
 

@@ -5,6 +5,7 @@
 
 use super::kernels::{Grid, Kernels, launch};
 use super::memory::{DeviceBuffer, StagingBuffer, ToBytes};
+use super::program::{FINISH_COLUMNS, FINISH_THREADS};
 use super::span::Span;
 use super::to_u32;
 use crate::error::Error;
@@ -93,7 +94,8 @@ impl PartialSums {
         let list = staging.push(self.list.iter().copied());
         staging.upload(buffer)?;
         let widest = self.list.iter().map(|sum| sum.width as usize).max().unwrap_or(0);
-        let grid = Grid::new([widest.div_ceil(128), self.list.len(), 1], 128);
+        let blocks = [widest.div_ceil(FINISH_COLUMNS), self.list.len(), 1];
+        let grid = Grid::new(blocks, FINISH_THREADS);
         launch!(kernels, FinishSums, grid, buffer.staged(list), self.partial, gradient);
         Ok(())
     }

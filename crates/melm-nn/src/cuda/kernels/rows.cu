@@ -223,16 +223,58 @@ struct Sum {
     u32 accumulates;
 };
 
+// A block of finish_sums: the quads of columns, and the groups of threads that share the partial sums.
+const u32 FINISH_QUADS = 32;
+const u32 FINISH_GROUPS = 8;
+// Partial sums that a thread loads before it uses the first.
+const u32 FINISH_AT_ONCE = 8;
+
+template <bool VECTOR>
+DEVICE Quad add_partials(Sum sum, Span<const float> partial, u32 column, u32 n) {
+    Quad total = {};
+    for (u32 first = threadIdx.x / FINISH_QUADS; first < sum.n_partials; first += FINISH_AT_ONCE * FINISH_GROUPS) {
+        Quad quads[FINISH_AT_ONCE];
+#pragma unroll
+        for (u32 i = 0; i < FINISH_AT_ONCE; i++) {
+            u32 p = first + i * FINISH_GROUPS;
+            if (p < sum.n_partials)
+                quads[i] = load_quad<VECTOR>(partial, sum.partial + (u64)p * sum.stride + column, n);
+        }
+#pragma unroll
+        for (u32 i = 0; i < FINISH_AT_ONCE; i++) {
+            if (first + i * FINISH_GROUPS >= sum.n_partials) break;
+#pragma unroll
+            for (u32 j = 0; j < 4; j++) total.x[j] += quads[i].x[j];
+        }
+    }
+    return total;
+}
+
 // Adds up all partial sums of a backward pass, in a fixed order.
 KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> gradient) {
+    __shared__ float totals[FINISH_GROUPS][4 * FINISH_QUADS];
     Sum sum = sums[blockIdx.y];
-    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= sum.width) return;
-    float total = 0.0f;
-#pragma unroll 8
-    for (u32 p = 0; p < sum.n_partials; p++) total += partial[sum.partial + (u64)p * sum.stride + c];
-    if (sum.accumulates) total += gradient[sum.out + c];
-    gradient[sum.out + c] = total;
+    u32 first = blockIdx.x * 4 * FINISH_QUADS, own = threadIdx.x % FINISH_QUADS * 4;
+    if (first >= sum.width) return;
+    Quad total = {};
+    if (first + own < sum.width) {
+        u32 n = min(4, sum.width - first - own);
+        if (has_vectors(partial, sum.partial | sum.stride | sum.width)) {
+            total = add_partials<true>(sum, partial, first + own, n);
+        } else {
+            total = add_partials<false>(sum, partial, first + own, n);
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) totals[threadIdx.x / FINISH_QUADS][own + i] = total.x[i];
+    __syncthreads();
+    u32 c = first + threadIdx.x;
+    if (threadIdx.x >= 4 * FINISH_QUADS || c >= sum.width) return;
+    float all = 0.0f;
+#pragma unroll
+    for (u32 g = 0; g < FINISH_GROUPS; g++) all += totals[g][threadIdx.x];
+    if (sum.accumulates) all += gradient[sum.out + c];
+    gradient[sum.out + c] = all;
 }
 
 // out[i, c] = x[i, first + c] for `n` columns; 0 in the columns after them. The rows of `x` are `stride` wide, those of

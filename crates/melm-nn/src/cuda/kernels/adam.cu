@@ -109,16 +109,25 @@ KERNEL add_lookups(Lookups lookups, Span<float> gradient) {
     for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) gradient[row + c] += lookup_sum(lookups, blockIdx.x, c);
 }
 
+// Vectors that a thread loads before it uses the first.
+const u32 VECTORS_AT_ONCE = 8;
+
+DEVICE float square_of(float4 v) { return v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w); }
+
 // The sum of squares; each block writes its part.
-KERNEL square_sums(Span<const float> x, Span<double> out) {
+KERNEL __launch_bounds__(NORM_THREADS, 4) square_sums(Span<const float> x, Span<double> out) {
     double sum = 0.0;
-    u64 n_quads = (u64)x.data % 16 == 0 ? x.len / 4 : 0, step = (u64)gridDim.x * NORM_THREADS;
-#pragma unroll 4
-    for (u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < n_quads; i += step) {
-        float4 quad = *(const float4*)&x[4 * i];
-        sum += quad.x * quad.x + quad.y * quad.y + (quad.z * quad.z + quad.w * quad.w);
+    u64 n_quads = has_vectors(x, 4) ? x.len / 4 : 0, step = (u64)gridDim.x * NORM_THREADS;
+    u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x;
+    for (; i + (VECTORS_AT_ONCE - 1) * step < n_quads; i += VECTORS_AT_ONCE * step) {
+        float4 vectors[VECTORS_AT_ONCE];
+#pragma unroll
+        for (u32 v = 0; v < VECTORS_AT_ONCE; v++) vectors[v] = *vector_at<const float4>(x, 4 * (i + v * step));
+#pragma unroll
+        for (u32 v = 0; v < VECTORS_AT_ONCE; v++) sum += square_of(vectors[v]);
     }
-    for (u64 i = 4 * n_quads + (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < x.len; i += step) sum += (double)x[i] * x[i];
+    for (; i < n_quads; i += step) sum += square_of(*vector_at<const float4>(x, 4 * i));
+    for (i = 4 * n_quads + (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < x.len; i += step) sum += (double)x[i] * x[i];
     sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }

@@ -166,6 +166,7 @@ impl Pass<'_> {
             self.attention_backward(tape, index, end, sink, &mut products)?;
         }
         products.compute(&self.kernels)?;
+        self.qkv_bias_gradients(tape, end, sink)?;
         match end {
             BackwardEnd::Embeddings => self.embedding_backward(tape, pieces, sink),
             BackwardEnd::Layer(_) => Ok(()),
@@ -268,7 +269,6 @@ impl Pass<'_> {
             queries: tape.queries,
         };
         attention.launch(&self.kernels, d.qkv.argument())?;
-        self.qkv_bias_gradient(d.qkv, &params.qkv, sink)?;
         let input = tape.layer_input(index).operand;
         products.qkv.extend(weight_product(d.qkv, input, &params.qkv, sink));
         if end == BackwardEnd::Layer(index) {
@@ -283,29 +283,42 @@ impl Pass<'_> {
         self.linear_backward(d.qkv, &params.qkv, dx, adds)
     }
 
-    /// Computes the gradient of the bias of query, key and value if there is one.
-    fn qkv_bias_gradient(
+    /// Computes the gradients of the biases of query, key and value, if there are any, of all layers of the backward pass.
+    fn qkv_bias_gradients(
         &self,
-        d_qkv: FloatSpan,
-        qkv: &LinearParams,
+        tape: &Tape,
+        end: BackwardEnd,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let (n_rows, width) = (self.n_rows, qkv.bias.len());
+        let layers = &self.encoder.layers;
+        let indices: Vec<_> = end.layers(layers.len()).rev().collect();
+        let d_qkv = |index: usize| tape.layers[index].gradients.qkv;
+        let (Some(first), Some(last)) = (indices.first(), indices.last()) else { return Ok(()) };
+        let (n_rows, width) = (self.n_rows, layers[*first].qkv.bias.len());
         if width == 0 {
             return Ok(());
         }
+        // The buffers of neighbouring layers lie at a constant distance.
+        let n_bytes = usize::try_from(d_qkv(*last).address - d_qkv(*first).address);
+        let len = n_bytes.expect("fits in memory") / d_qkv(*first).element_size + d_qkv(*last).len;
+        let all = FloatSpan { len, ..d_qkv(*first) };
         let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
-        let partial = sink.sums.take(n_sums, width);
+        let partial = sink.sums.take(indices.len() * n_sums, width);
+        let grid = column_grid(width, n_rows);
         launch!(
             self.kernels,
             ColumnSums,
-            column_grid(width, n_rows),
-            d_qkv.argument(),
+            Grid { blocks: [grid.blocks[0], grid.blocks[1], indices.len()], ..grid },
+            all.argument(),
+            (len - d_qkv(*last).len).checked_div(indices.len() - 1).unwrap_or(0) as u64,
             partial.span,
             to_u32(width),
             to_u32(n_rows),
         );
-        sink.reduce(&partial, 0, &qkv.bias);
+        for (at, index) in indices.into_iter().enumerate() {
+            let rows = partial.rows(at * n_sums..(at + 1) * n_sums);
+            sink.reduce(&rows, 0, &layers[index].qkv.bias);
+        }
         Ok(())
     }
 

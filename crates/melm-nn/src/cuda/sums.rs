@@ -49,6 +49,19 @@ pub(super) struct PartialRows {
     width: usize,
 }
 
+impl PartialRows {
+    /// Returns some of the rows.
+    pub(super) fn rows(&self, rows: Range<usize>) -> Self {
+        let (start, end) = (rows.start * self.width, rows.end * self.width);
+        Self {
+            span: self.span.slice(start..end),
+            start: self.start + start,
+            n_partials: rows.len(),
+            width: self.width,
+        }
+    }
+}
+
 impl PartialSums {
     /// Creates an empty list of sums. `partial` is the memory for the partial sums.
     pub(super) fn new(partial: Span<f32>) -> Self {

@@ -204,9 +204,12 @@ DEVICE void add_columns(Span<const T> x, Span<float> partial, u32 width, u32 n_r
     store_partial(sum, partial, width);
 }
 
-// partial[block, :] = the sum over the rows of the block.
-KERNEL column_sums(Span<const product_t> x, Span<float> partial, u32 width, u32 n_rows) {
-    add_columns(x, partial, width, n_rows);
+// partial[z, block, :] = the sum over the rows of the block, of matrix z. Matrices begin at a distance of `distance`.
+KERNEL column_sums(Span<const product_t> x, u64 distance, Span<float> partial, u32 width, u32 n_rows) {
+    u64 start = blockIdx.z * distance, of_matrix = (u64)gridDim.y * width, at = blockIdx.z * of_matrix;
+    Span<const product_t> matrix = {x.data + start, x.len - start};
+    Span<float> sums = {partial.data + at, partial.len - at};
+    add_columns(matrix, sums, width, n_rows);
 }
 
 KERNEL column_sums_plain(Span<const float> x, Span<float> partial, u32 width, u32 n_rows) {

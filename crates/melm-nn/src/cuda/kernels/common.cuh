@@ -50,6 +50,13 @@ struct Span {
 typedef u16 product_t;
 typedef ushort4 product4_t;
 
+#if !defined(EMULATED) && __CUDA_ARCH__ >= 800
+DEVICE product_t to_product(float x) {
+    product_t rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+    return rounded;
+}
+#else
 DEVICE product_t to_product(float x) {
     u32 bits = __float_as_uint(x);
     // A NaN must not round to infinity.
@@ -57,6 +64,7 @@ DEVICE product_t to_product(float x) {
     // Round to nearest, ties to even.
     return (product_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+#endif
 
 DEVICE float from_product(product_t x) { return __uint_as_float((u32)x << 16); }
 #else

@@ -107,11 +107,12 @@ macro_rules! programs {
 
 programs! {
     "norm.cu": NormForward "norm_forward", EmbedForward "embed_forward", NormBackward "norm_backward",
-        EmbedBackward "embed_backward", PositionGradient "position_gradient", SumNormForward "sum_norm_forward",
+        EmbedBackward "embed_backward", SumNormForward "sum_norm_forward",
         SumNormBackward "sum_norm_backward";
     "rows.cu": GeluForward "gelu_forward", GeluBackward "gelu_backward",
         GegluForward "geglu_forward", GegluBackward "geglu_backward", DropRows "drop_rows", ColumnSums "column_sums",
-        ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", CopyColumns "copy_columns",
+        ColumnSumsPlain "column_sums_plain", PositionGradient "position_gradient",
+        FinishSums "finish_sums", CopyColumns "copy_columns",
         Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
     "attention.cu" after "heads.cuh": AttentionForward "attention_forward", AttentionBackward "attention_backward",
         Rotate "rotate";

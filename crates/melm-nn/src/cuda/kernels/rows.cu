@@ -216,6 +216,31 @@ KERNEL column_sums_plain(Span<const float> x, Span<float> partial, u32 width, u3
     add_columns(x, partial, width, n_rows);
 }
 
+// Sentences whose rows are loaded before the first is used.
+const u32 SENTENCES_AT_ONCE = 8;
+
+// The gradient of the position vectors. Block p adds up the rows at position p, sentence by sentence.
+KERNEL position_gradient(Span<const float> d, Span<const u32> starts, u32 n_sentences, u32 first_position,
+                         Span<float> gradient) {
+    for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) {
+        float sum = 0.0f;
+        for (u32 first = 0; first < n_sentences; first += SENTENCES_AT_ONCE) {
+            u32 rows[SENTENCES_AT_ONCE + 1];
+            float x[SENTENCES_AT_ONCE];
+#pragma unroll
+            for (u32 i = 0; i <= SENTENCES_AT_ONCE; i++) rows[i] = starts[min(n_sentences, first + i)];
+#pragma unroll
+            for (u32 i = 0; i < SENTENCES_AT_ONCE; i++) {
+                u32 row = rows[i] + blockIdx.x;
+                x[i] = row < rows[i + 1] ? d[(u64)row * HIDDEN + c] : 0.0f;
+            }
+#pragma unroll
+            for (u32 i = 0; i < SENTENCES_AT_ONCE; i++) sum += x[i];
+        }
+        gradient[(u64)(first_position + blockIdx.x) * HIDDEN + c] += sum;
+    }
+}
+
 // One sum: the rows of `partial` from offset `partial` on, added up into the gradient from offset `out` on.
 struct Sum {
     u64 partial;

@@ -3,7 +3,8 @@
 
 use super::blas::Blas;
 use super::commands::{Command, CommandList, GraphKey};
-use super::gpu::{Function, Gpu, Launch};
+use super::downloads::Downloads;
+use super::gpu::{Download, Function, Gpu, Launch};
 use super::graphs::{Graphs, MIN_DRIVER_VERSION};
 use super::product::Product;
 use super::program::{KernelConfig, Program};
@@ -27,39 +28,9 @@ pub(super) struct DriverGpu {
     blas: Blas,
     functions: Mutex<Vec<sys::CUfunction>>,
     budget: Mutex<MemoryBudget>,
-    /// CPU memory into which the GPU copies downloads.
-    pinned: Mutex<PinnedBuffer>,
-    /// The event that the GPU records when a download is done.
-    download_done: sys::CUevent,
+    downloads: Mutex<Downloads>,
     /// The CUDA graphs; `None` if every kernel is launched on its own.
     graphs: Option<Mutex<Graphs>>,
-}
-
-/// Page-locked CPU memory, to which the GPU can copy while the CPU continues.
-struct PinnedBuffer {
-    at: *mut c_void,
-    n_bytes: usize,
-}
-
-impl PinnedBuffer {
-    fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
-        if self.n_bytes < n_bytes {
-            self.release();
-            // SAFETY: a context is current.
-            self.at = unsafe { result::malloc_host(n_bytes, 0) }
-                .map_err(|error| cuda_error("pinned memory", &error))?;
-            self.n_bytes = n_bytes;
-        }
-        Ok(())
-    }
-
-    fn release(&mut self) {
-        if self.n_bytes > 0 {
-            // SAFETY: the memory was allocated in `reserve`, and no copy to it is running.
-            let _ = unsafe { result::free_host(self.at) };
-            self.n_bytes = 0;
-        }
-    }
 }
 
 /// The number of bytes allocated so far, and the limit.
@@ -126,8 +97,6 @@ impl DriverGpu {
         let stream =
             result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused)?;
         let blas = Blas::open(settings.precision)?;
-        let download_done =
-            result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(refused)?;
         let graphs = if settings.is_eager || driver_version() < MIN_DRIVER_VERSION {
             None
         } else {
@@ -148,8 +117,7 @@ impl DriverGpu {
                 max: settings.max_bytes,
                 sizes: std::collections::HashMap::new(),
             }),
-            pinned: Mutex::new(PinnedBuffer { at: std::ptr::null_mut(), n_bytes: 0 }),
-            download_done,
+            downloads: Mutex::default(),
             graphs,
         })
     }
@@ -231,8 +199,7 @@ impl Drop for DriverGpu {
                     graphs.get_mut().unwrap_or_else(PoisonError::into_inner).close();
                 }
                 self.blas.close();
-                self.pinned.get_mut().unwrap_or_else(PoisonError::into_inner).release();
-                let _ = result::event::destroy(self.download_done);
+                self.downloads.get_mut().unwrap_or_else(PoisonError::into_inner).close();
                 let _ = result::stream::destroy(self.stream);
                 let _ = result::primary_ctx::release(self.device);
             }
@@ -306,28 +273,22 @@ impl Gpu for DriverGpu {
         }
     }
 
-    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error> {
+    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error> {
         self.bind()?;
-        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        pinned.reserve(n_bytes)?;
-        // SAFETY: the caller owns `n_bytes` bytes at `from`. `end_download` reads the pinned buffer only after the
-        // event.
-        unsafe {
-            let out = std::slice::from_raw_parts_mut(pinned.at.cast::<u8>(), n_bytes);
-            check("a copy from it", result::memcpy_dtoh_async(out, from, self.stream))?;
-            check("an event", result::event::record(self.download_done, self.stream))
-        }
+        let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the context is current, and the caller owns `n_bytes` bytes at `from`.
+        unsafe { downloads.begin(from, n_bytes, self.stream) }
     }
 
-    fn end_download(&self, out: &mut [u8]) -> Result<(), Error> {
+    fn end_download(&self, download: Download, out: &mut [u8]) -> Result<(), Error> {
         self.bind()?;
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(out.len() <= pinned.n_bytes, "no more bytes than `begin_download` asked for");
-        // SAFETY: the copy is done after the event, and nothing writes to the pinned buffer until the next download
-        // starts.
+        let downloads = || self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        // Other downloads can begin and end while this thread waits.
+        let done = downloads().done(&download);
+        // SAFETY: the event lives as long as `self`, and the bytes are read after it.
         unsafe {
-            check("the work before a copy", result::event::synchronize(self.download_done))?;
-            out.copy_from_slice(std::slice::from_raw_parts(pinned.at.cast::<u8>(), out.len()));
+            check("the work before a copy", result::event::synchronize(done))?;
+            downloads().take(&download, out);
         }
         Ok(())
     }

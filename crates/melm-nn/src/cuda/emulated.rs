@@ -3,7 +3,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
 use super::commands::{CommandList, GraphKey};
-use super::gpu::{Function, Gpu, Launch};
+use super::gpu::{Download, Function, Gpu, Launch};
 use super::product::{Operand, Product};
 use super::program::{KernelConfig, Program};
 use super::settings::{CudaSettings, GraphCounts, MemorySize, Precision};
@@ -36,10 +36,11 @@ struct State {
     /// The highest number of bytes that were allocated at the same time.
     peak_bytes: usize,
     functions: Vec<Run>,
-    /// The bytes copied by `begin_download`.
-    download: Vec<u8>,
     /// The number of uploads so far.
     n_uploads: usize,
+    /// The bytes copied by `begin_download`, by the index of the download.
+    downloads: HashMap<usize, Vec<u8>>,
+    n_downloads: usize,
     /// The last command list for each graph key.
     graphs: HashMap<GraphKey, CommandList>,
     counts: GraphCounts,
@@ -208,15 +209,19 @@ impl Gpu for EmulatedGpu {
         Ok(())
     }
 
-    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error> {
+    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error> {
         let mut bytes = vec![0; n_bytes];
         self.download(from, &mut bytes)?;
-        self.state().download = bytes;
-        Ok(())
+        let mut state = self.state();
+        let index = state.n_downloads;
+        state.n_downloads += 1;
+        state.downloads.insert(index, bytes);
+        Ok(Download { index, n_bytes })
     }
 
-    fn end_download(&self, out: &mut [u8]) -> Result<(), Error> {
-        out.copy_from_slice(&self.state().download);
+    fn end_download(&self, download: Download, out: &mut [u8]) -> Result<(), Error> {
+        let bytes = self.state().downloads.remove(&download.index).expect("a download under way");
+        out.copy_from_slice(&bytes);
         Ok(())
     }
 

@@ -24,6 +24,13 @@ pub(super) struct Launch {
     pub(super) n_threads: u32,
 }
 
+/// A copy from GPU memory to CPU memory that is under way: the index of its memory, and its size.
+#[must_use]
+pub(super) struct Download {
+    pub(super) index: usize,
+    pub(super) n_bytes: usize,
+}
+
 /// A GPU with one stream. Operations run in the order of the calls.
 pub(super) trait Gpu: Send + Sync {
     /// The name of the device, to show to users.
@@ -49,11 +56,11 @@ pub(super) trait Gpu: Send + Sync {
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error>;
 
     /// Starts a copy from GPU memory to CPU memory and returns at once. The GPU copies after all earlier work is done.
-    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error>;
+    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error>;
 
-    /// Waits for the copy started by [`Self::begin_download`], but not for work submitted after it. Writes the bytes to
+    /// Waits for a copy started by [`Self::begin_download`], but not for work submitted after it. Writes the bytes to
     /// `out`.
-    fn end_download(&self, out: &mut [u8]) -> Result<(), Error>;
+    fn end_download(&self, download: Download, out: &mut [u8]) -> Result<(), Error>;
 
     /// Copies within GPU memory.
     fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error>;

@@ -138,12 +138,12 @@ impl Cuda {
         pass.submit("masked forward", sizes)?;
         // The CPU waits only for the losses. While the GPU computes the backward pass, the CPU prepares the next batch.
         let losses = head_tape.losses;
-        pass.gpu().begin_download(losses.address, losses.n_bytes())?;
+        let download = pass.gpu().begin_download(losses.address, losses.n_bytes())?;
         pass.transform_backward(&head.transform, rows, &tape, transform, &mut sink)?;
         pass.finish_backward(&tape, batch.sentences.pieces(), sink)?;
         pass.submit("masked backward", sizes)?;
         let mut bytes = vec![0; losses.n_bytes()];
-        pass.gpu().end_download(&mut bytes)?;
+        pass.gpu().end_download(download, &mut bytes)?;
         let losses = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         Ok(losses.map(f64::from).sum())
     }

@@ -242,7 +242,7 @@ fn bytes(values: &[f32]) -> &[u8] {
 }
 
 #[expect(unsafe_code, reason = "floats viewed as bytes")]
-fn bytes_mut(values: &mut [f32]) -> &mut [u8] {
+pub(super) fn bytes_mut(values: &mut [f32]) -> &mut [u8] {
     // SAFETY: as in `bytes`. Any four bytes are a valid f32.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -13,7 +13,7 @@
 //! | `mod.rs`, `settings.rs` | [`Cuda`]: an open GPU with its kernels and workspace; [`CudaSettings`] |
 //! | `library.rs` | finds and loads the driver, NVRTC and cuBLASLt |
 //! | `gpu.rs` | the trait `Gpu`: memory, kernel launches, matrix products |
-//! | `driver.rs` | implements `Gpu` with the CUDA driver |
+//! | `driver.rs`, `downloads.rs` | implement `Gpu` with the CUDA driver |
 //! | `emulated.rs` | implements `Gpu` on the CPU, for tests without a GPU |
 //! | `program.rs`, `compile.rs` | the kernel sources; their compilation with NVRTC and the cache of compiled kernels |
 //! | `kernels.rs` | launches kernels or records the launches |
@@ -39,6 +39,7 @@ mod blas;
 mod clip;
 mod commands;
 mod compile;
+mod downloads;
 mod driver;
 #[cfg(feature = "emulated")]
 mod emulated;

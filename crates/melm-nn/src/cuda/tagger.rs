@@ -4,7 +4,7 @@ use super::backward::GradientSink;
 use super::forward::column_grid;
 use super::inputs::{n_padded_positions, pad};
 use super::kernels::{Argument, Grid, KernelDropout, launch};
-use super::memory::{Arena, Staged, download_floats};
+use super::memory::{Arena, Staged, bytes_mut};
 use super::pass::{Pass, PassSetup};
 use super::program::ROWS_PER_SUM;
 use super::span::Span;
@@ -127,14 +127,12 @@ impl TaggerHeadTape {
     }
 }
 
-/// Returns the number of rows of the transform, including padding; 0 if the family has no transform. Padding makes
-/// batches of similar size have products of the same shape.
+/// Returns the number of rows of the transform, including padding; 0 if the family has no transform.
 fn n_transformed(model: &TaggerView<'_>, batch: &TaggedBatch) -> usize {
     model.transform.map_or(0, |_| n_padded_positions(batch.n_tokens()))
 }
 
-/// Stages the rows for which emissions are computed: the first piece of every token. Padding rows of the transform are
-/// the first row of the batch.
+/// Stages the rows with emissions: the first piece of every token. Padding rows are the first row of the batch.
 fn stage_rows(
     model: &TaggerView<'_>,
     batch: &TaggedBatch,
@@ -204,15 +202,13 @@ impl Cuda {
         };
         pass.submit("tagger forward", sizes)?;
         let mut bytes = vec![0; n_losses * size_of::<f64>()];
-        pass.gpu().begin_download(head_tape.losses.address, bytes.len())?;
+        let download = pass.gpu().begin_download(head_tape.losses.address, bytes.len())?;
         pass.emissions_backward(&model, rows, &tape, &head_tape, &mut sink)?;
         pass.finish_backward(&tape, batch.sentences().pieces(), sink)?;
         pass.submit("tagger backward", sizes)?;
-        pass.gpu().end_download(&mut bytes)?;
-        let losses = bytes
-            .chunks_exact(8)
-            .map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
-        Ok(losses.sum())
+        pass.gpu().end_download(download, &mut bytes)?;
+        let number = |b: &[u8]| f64::from_le_bytes(b.try_into().expect("eight bytes"));
+        Ok(bytes.chunks_exact(size_of::<f64>()).map(number).sum())
     }
 
     /// Appends the emissions of every token of a batch to `out`. If GPU memory does not suffice, the batch is split in
@@ -235,18 +231,21 @@ impl Cuda {
         batch: &TaggedBatch,
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
-        let TaggerView { parameters, encoder, .. } = *model;
-        let mut setup = self.begin_pass(parameters, encoder, batch.sentences(), None)?;
+        let sentences = batch.sentences();
+        let mut setup = self.begin_pass(model.parameters, model.encoder, sentences, None)?;
         let rows = stage_rows(model, batch, &mut setup);
-        let (tape, head_tape) =
-            setup.lay_out(|arena| TaggerHeadTape::lay_out(arena, model, batch, false))?;
+        let lay_out = |arena: &mut _| TaggerHeadTape::lay_out(arena, model, batch, false);
+        let (tape, head_tape) = setup.lay_out(lay_out)?;
         let pass = setup.upload(Dropout::NONE)?;
         pass.forward(&tape)?;
         pass.compute_emissions(model, pass.staged(rows), &tape, &head_tape)?;
         pass.submit("emissions", [pass.n_rows, 0, n_transformed(model, batch)])?;
-        let start = out.len();
-        out.resize(start + head_tape.emissions.len(), 0.0);
-        download_floats(pass.gpu(), head_tape.emissions, &mut out[start..])
+        let (start, found) = (out.len(), head_tape.emissions);
+        out.resize(start + found.len(), 0.0);
+        let download = pass.gpu().begin_download(found.address, found.n_bytes())?;
+        // Other threads can start their passes while this one waits. The GPU runs them after the copy.
+        drop(pass);
+        self.gpu.end_download(download, bytes_mut(&mut out[start..]))
     }
 }
 
@@ -361,8 +360,7 @@ impl Pass<'_> {
         let (width, n_tags) = (self.config().hidden_size, model.n_tags);
         let n = head_tape.gathered.len() / width;
         let classifier = model.classifier;
-        let n_sums = n.div_ceil(ROWS_PER_SUM);
-        let partial = sink.sums.take(n_sums, n_tags);
+        let partial = sink.sums.take(n.div_ceil(ROWS_PER_SUM), n_tags);
         let (d, span) = (head_tape.d_emissions, partial.span);
         let grid = column_grid(n_tags, n);
         launch!(self.kernels, ColumnSumsPlain, grid, d, span, to_u32(n_tags), to_u32(n));

@@ -11,11 +11,12 @@ use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::tagger::TaggerTape;
 
+/// Returns a model with three layers: the first and the last one use the same memory for what the side branch reads.
 fn config() -> Config {
     Config {
         vocab_size: 200,
         hidden_size: 32,
-        n_layers: 1,
+        n_layers: 3,
         n_heads: 2,
         intermediate_size: 24,
         max_position_embeddings: 70,
@@ -142,4 +143,29 @@ fn masked_modernberts_give_the_same_bits_with_graphs() {
 fn modernbert_taggers_give_the_same_bits_with_graphs() {
     let config = modern(tagger_invariants::config());
     check(|device| train_tagger(tagger_invariants::constrained_with(&config, device)));
+}
+
+/// Threads that share a GPU get the emissions of their own batches.
+#[test]
+fn threads_that_share_a_gpu_get_their_own_emissions() {
+    on_gpu(&settings(Precision::F32), |device| {
+        let bench = tagger_invariants::constrained(device());
+        let emissions = |order: &[u64]| {
+            let mut tape = TaggerTape::for_prediction(bench.model.config());
+            let mut out = Vec::new();
+            let batch = tagger_invariants::batch(order);
+            bench.model.emissions(&bench.device, &batch, &mut tape, &mut out).unwrap();
+            out
+        };
+        let orders: [&[u64]; 3] = [&[1, 2, 3], &[4, 5], &[6]];
+        let alone = orders.map(&emissions);
+        std::thread::scope(|scope| {
+            let emissions = &emissions;
+            let threads =
+                orders.map(|order| scope.spawn(move || [(); 4].map(|()| emissions(order))));
+            for (thread, alone) in threads.into_iter().zip(&alone) {
+                assert!(thread.join().unwrap().iter().all(|found| found == alone));
+            }
+        });
+    });
 }

@@ -1,5 +1,6 @@
 //! Tags texts with spans: replaces the spans, and leaves everything else unchanged.
 
+use melm_nn::device::Device;
 use melm_text::Document;
 
 use super::{TagSummary, TaggedSentence, Tagger, Truncation};
@@ -7,10 +8,19 @@ use crate::Error;
 use crate::shard;
 use crate::stage::{OnBatch, OnProgress};
 
-/// The number of sentences that are tagged at a time.
-pub(super) const CHUNK: usize = shard::BLOCK;
+/// The number of blocks of sentences that a GPU tags at a time. The work between two calls, such as starting threads, then
+/// takes little of their time.
+const GPU_BLOCKS: usize = 16;
 
 impl Tagger {
+    /// Returns the number of sentences that are tagged at a time.
+    pub(super) fn chunk_size(&self) -> usize {
+        match self.device() {
+            Device::Cpu(_) => shard::BLOCK,
+            Device::Cuda(_) => GPU_BLOCKS * shard::BLOCK,
+        }
+    }
+
     /// Returns the documents with the predicted mentions in place of their spans, and the numbers of sentences, tokens and
     /// mentions.
     ///
@@ -29,7 +39,7 @@ impl Tagger {
             })
             .collect();
         let find = |chunk: &[_], on_batch: OnBatch<'_>| self.find_tags_in_batches(chunk, on_batch);
-        let (tags, truncation) = in_chunks(&sentences, on_progress, find)?;
+        let (tags, truncation) = in_chunks(&sentences, self.chunk_size(), on_progress, find)?;
         let types = self.model().tags().types();
         let mut summary = TagSummary { truncation, ..TagSummary::default() };
         for tags in &tags {
@@ -54,20 +64,22 @@ impl Tagger {
         sentences: &[Vec<T>],
         on_progress: OnProgress<'_>,
     ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
-        in_chunks(sentences, on_progress, |chunk, on_batch| self.tag_batches(chunk, on_batch))
+        let tag = |chunk: &[_], on_batch: OnBatch<'_>| self.tag_batches(chunk, on_batch);
+        in_chunks(sentences, self.chunk_size(), on_progress, tag)
     }
 }
 
-/// Calls `tag` with some sentences at a time. Returns all its results. `tag` calls its second argument after each batch,
+/// Calls `tag` with `n` sentences at a time. Returns all its results. `tag` calls its second argument after each batch,
 /// so that `on_progress` can stop it within a chunk.
 fn in_chunks<T, R>(
     sentences: &[Vec<T>],
+    n: usize,
     on_progress: OnProgress<'_>,
     tag: impl Fn(&[Vec<T>], OnBatch<'_>) -> Result<(Vec<R>, Truncation), Error>,
 ) -> Result<(Vec<R>, Truncation), Error> {
     let mut truncation = Truncation::default();
     let mut all = Vec::with_capacity(sentences.len());
-    for chunk in sentences.chunks(CHUNK) {
+    for chunk in sentences.chunks(n) {
         let (done, total) = (all.len() as u64, sentences.len() as u64);
         let mut on_batch = || on_progress(done, total).or_interrupted();
         let (results, of_chunk) = tag(chunk, &mut on_batch)?;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
@@ -10,10 +11,9 @@ use melm_text::{
     add_missing_tags,
 };
 
-use super::documents::CHUNK;
 use super::{TagSummary, TaggedSentence, Tagger, Truncation};
 use crate::Error;
-use crate::stage::OnProgress;
+use crate::stage::{OnBatch, OnProgress};
 
 /// The number of sentences of [`FileToTag::sample`].
 const SAMPLE: usize = 1_000;
@@ -91,23 +91,21 @@ impl Tagger {
         mut out: impl Write,
         on_progress: OnProgress<'_>,
     ) -> Result<TagSummary, Error> {
-        let write_error = |source| Error::Text(melm_text::Error::Write { source });
         let mut reader = Reader::with_structure(&file.source, &file.survey.structure);
-        let mut writer = self.file_writer(&reader);
         let mut summary = TagSummary::default();
         let mut types = EntityTypes::default();
         skip(&mut reader, &mut types, file.sentences.start);
         let mut n_left = file.sentences.len();
-        while n_left > 0 {
-            let records = read_chunk(&mut reader, &mut types, n_left.min(CHUNK));
-            if records.is_empty() {
-                break;
-            }
+        let mut read = || {
+            let records = read_chunk(&mut reader, &mut types, n_left.min(self.chunk_size()));
             n_left -= records.len();
-            let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
-            let (tagged, of_chunk) = self.tag_chunk(&sentences, with_probabilities)?;
-            summary.truncation += of_chunk;
-            for (record, (tags, probabilities)) in records.iter().zip(&tagged) {
+            let end = reader.position() as u64;
+            (!records.is_empty()).then_some(Chunk { records, end })
+        };
+        let mut writer =
+            self.file_writer(&Reader::with_structure(&file.source, &file.survey.structure));
+        let mut write = |chunk: &Chunk<'_>, tagged: &[TagsAsText]| {
+            for (record, (tags, probabilities)) in chunk.records.iter().zip(tagged) {
                 summary.add(tags, self.model().tags().types());
                 writer.write(record, tags, self.model().tags().types()).map_err(write_error)?;
                 let mut bytes = std::mem::take(writer.out());
@@ -116,9 +114,10 @@ impl Tagger {
                 }
                 out.write_all(&bytes).map_err(write_error)?;
             }
-            on_progress(reader.position() as u64, file.source.text().len() as u64)
-                .or_interrupted()?;
-        }
+            let total = file.source.text().len() as u64;
+            on_progress(chunk.end, total).or_interrupted()
+        };
+        summary.truncation = self.tag_chunks(with_probabilities, &mut read, &mut write)?;
         if file.sentences.end == file.survey.n_sentences {
             writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
         }
@@ -126,17 +125,55 @@ impl Tagger {
         Ok(summary)
     }
 
+    /// Tags the chunks that `read` returns, and calls `write` with their tags. Another thread tags, so that the next chunk
+    /// is read and the one before is written meanwhile.
+    fn tag_chunks<'t>(
+        &self,
+        with_probabilities: bool,
+        read: &mut dyn FnMut() -> Option<Chunk<'t>>,
+        write: WriteChunk<'_, 't>,
+    ) -> Result<Truncation, Error> {
+        let is_stopped = AtomicBool::new(false);
+        let mut truncation = Truncation::default();
+        std::thread::scope(|scope| {
+            let is_stopped = &is_stopped;
+            let start = |chunk: Chunk<'t>| {
+                let tokens = |record: &Record<'t>| record.tokens.clone();
+                let sentences: Vec<_> = chunk.records.iter().map(tokens).collect();
+                let tag = move || {
+                    self.tag_chunk(&sentences, with_probabilities, &mut || {
+                        let go_on = !is_stopped.load(Ordering::Relaxed);
+                        go_on.then_some(()).ok_or(Error::Interrupted)
+                    })
+                };
+                (chunk, scope.spawn(tag))
+            };
+            let mut tagging = read().map(start);
+            while let Some((chunk, thread)) = tagging {
+                let next = read();
+                let (tagged, of_chunk) =
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                truncation += of_chunk;
+                tagging = next.map(start);
+                write(&chunk, &tagged)
+                    .inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
+            }
+            Ok(truncation)
+        })
+    }
+
     /// Returns the tags of each sentence, and their probabilities as text if they are wanted.
     fn tag_chunk<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
         with_probabilities: bool,
+        on_batch: OnBatch<'_>,
     ) -> Result<(Vec<TagsAsText>, Truncation), Error> {
         if !with_probabilities {
-            let (tags, truncation) = self.find_tags(sentences)?;
+            let (tags, truncation) = self.find_tags_in_batches(sentences, on_batch)?;
             return Ok((tags.into_iter().map(|tags| (tags, Vec::new())).collect(), truncation));
         }
-        let (tagged, truncation) = self.tag_tokens(sentences)?;
+        let (tagged, truncation) = self.tag_batches(sentences, on_batch)?;
         let with_text = |one: TaggedSentence| {
             let probabilities = self.probabilities(&one);
             (one.tags, probabilities)
@@ -164,6 +201,20 @@ impl Tagger {
         let probabilities = numbers.enumerate().map(|(token, tag)| tagged.probability(token, tag));
         probabilities.map(|probability| format!("{probability:.4}")).collect()
     }
+}
+
+/// Some sentences of a file.
+struct Chunk<'t> {
+    records: Vec<Record<'t>>,
+    /// The position in the file after the sentences.
+    end: u64,
+}
+
+/// Writes sentences with their tags.
+type WriteChunk<'a, 't> = &'a mut dyn FnMut(&Chunk<'t>, &[TagsAsText]) -> Result<(), Error>;
+
+fn write_error(source: std::io::Error) -> Error {
+    Error::Text(melm_text::Error::Write { source })
 }
 
 /// The tags of a sentence, and their probabilities as text or no text.

@@ -126,6 +126,10 @@ impl Tagger {
         })
     }
 
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn read_on(&self) -> ReadOn<'_> {
         ReadOn::new(&self.device, self.int8.as_ref())
     }

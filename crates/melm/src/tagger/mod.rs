@@ -3,6 +3,7 @@
 //! The tagger is the judge of the filter (section 2.4) and the model whose F1 the paper reports. A tagger has one
 //! scheme, one set of tags, and a linear head or a CRF, which reads the first piece of every token.
 
+mod batches;
 mod documents;
 mod encode;
 mod file;

@@ -1,9 +1,10 @@
 //! Reads sentences: tokenizes them, computes their emissions and passes these on, on all threads.
 //!
 //! On the CPU, every thread reads its own batches from the pieces to the tags, so that threads never wait for each other
-//! between layers. On a GPU, the caller runs the device, and the other threads decode what it has finished. A result never
-//! depends on the batch or the thread.
+//! between layers. On a GPU, two threads run the device in turns, so that one prepares a batch while the GPU computes that
+//! of the other, and more threads decode. A result never depends on the thread.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,17 +14,18 @@ use std::thread::ScopedJoinHandle;
 use melm_nn::device::{Cpu, Device};
 use melm_nn::tagger::{Decoder, Int8Weights, TaggedBatch, TaggerTape};
 
+use super::batches::cut_batches;
 use super::encode::WindowInput;
 use super::{TaggerModel, Truncation};
 use crate::Error;
 use crate::parallel::map_in_order;
+use crate::shard;
 use crate::stage::OnBatch;
-use crate::training::MAX_BATCH_PIECES;
 
-/// The largest number of pieces that a thread of the CPU reads at a time. Their rows stay in its second-level cache.
-const MAX_THREAD_PIECES: usize = 384;
-/// The number of batches for each thread, so that threads finish at about the same time.
-const BATCHES_PER_THREAD: usize = 4;
+/// The number of threads that run a GPU.
+const N_EMITTERS: usize = 2;
+/// The number of sentences that a thread takes at a time to decode them.
+const SENTENCES_AT_ONCE: usize = 16;
 /// The largest number of threads that decode what a GPU has computed.
 const MAX_DECODERS: usize = 8;
 
@@ -66,11 +68,16 @@ impl TaggerModel {
         on_batch: OnBatch<'_>,
     ) -> Result<Truncation, Error> {
         let n_threads = on.device.n_threads();
-        let (windows, truncation) = self.sorted_windows(n_threads, sentences)?;
+        // On a GPU, the batches of some sentences do not depend on what else is read in the same call.
+        let n_together = match on.device {
+            Device::Cpu(_) => sentences.len().max(1),
+            Device::Cuda(_) => shard::BLOCK,
+        };
+        let (windows, truncation) = self.sorted_windows(n_threads, sentences, n_together)?;
         let job = ReadJob {
             tagger: self,
             on,
-            batches: cut_batches(&windows, on.device, n_threads),
+            batches: cut_batches(&windows, on.device, n_threads, n_together),
             windows: &windows,
             pending: Mutex::new(Pending::new(sentences, self.tags.len())),
             read,
@@ -87,11 +94,12 @@ impl TaggerModel {
         Ok(truncation)
     }
 
-    /// Cuts sentences into windows, on `n_threads` threads. The longest windows come first.
+    /// Cuts sentences into windows, on `n_threads` threads. Of each `n_together` sentences, the longest windows come first.
     fn sorted_windows<T: AsRef<str> + Sync>(
         &self,
         n_threads: usize,
         sentences: &[Vec<T>],
+        n_together: usize,
     ) -> Result<(Vec<WindowInput>, Truncation), Error> {
         let mut truncation = Truncation::default();
         let mut windows = Vec::new();
@@ -105,31 +113,16 @@ impl TaggerModel {
         }
         // Windows of similar length share a batch, so that threads and blocks of a GPU have similar work. Short batches
         // fill the gaps at the end better.
-        windows.sort_by_key(|window| (window.pieces.len(), window.sentence, window.own.start));
-        windows.reverse();
+        windows.sort_by_key(|window| {
+            let length = window.pieces.len();
+            (window.sentence / n_together, Reverse((length, window.sentence, window.own.start)))
+        });
         Ok((windows, truncation))
     }
 }
 
-/// Cuts windows, which are sorted by falling length, into batches.
-fn cut_batches(windows: &[WindowInput], device: &Device, n_threads: usize) -> Vec<Range<usize>> {
-    let limit = match device {
-        Device::Cpu(_) => {
-            let total: usize = windows.iter().map(|window| window.pieces.len()).sum();
-            (total / (n_threads * BATCHES_PER_THREAD))
-                .clamp(MAX_THREAD_PIECES / 4, MAX_THREAD_PIECES)
-        }
-        Device::Cuda(_) => MAX_BATCH_PIECES,
-    };
-    let mut batches = Vec::new();
-    let mut start = 0;
-    while start < windows.len() {
-        let n = (limit / windows[start].pieces.len()).clamp(1, windows.len() - start);
-        batches.push(start..start + n);
-        start += n;
-    }
-    batches
-}
+/// Some sentences by their indices, and their emissions.
+type Emitted = Vec<(usize, Vec<f32>)>;
 
 /// The sentences of one call.
 struct ReadJob<'a, R> {
@@ -225,7 +218,7 @@ impl<R: Send> ReadJob<'_, R> {
         Ok(())
     }
 
-    /// The caller computes the emissions of all batches, and `n_decoders` threads decode them.
+    /// Two threads compute the emissions of all batches on a GPU, and `n_decoders` threads decode them.
     fn run_and_decode(
         &self,
         n_decoders: usize,
@@ -233,47 +226,80 @@ impl<R: Send> ReadJob<'_, R> {
         on_batch: OnBatch<'_>,
     ) -> Result<(), Error> {
         let decoder = self.tagger.model.decoder()?;
-        let (emitted, to_decode) = channel::<(usize, Vec<f32>)>();
+        let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (emitted, to_decode) = channel::<Emitted>();
         let (sender, receiver) = channel();
         let to_decode = Mutex::new(to_decode);
         std::thread::scope(|scope| {
-            let start = |_| {
+            let decode = |_| {
                 let (sender, mut decoder, queue) = (sender.clone(), decoder.clone(), &to_decode);
                 scope.spawn(move || self.read_queue(queue, &mut decoder, &sender))
             };
-            let threads: Vec<_> = (0..n_decoders.max(1)).map(start).collect();
+            let mut threads: Vec<_> = (0..n_decoders.max(1)).map(decode).collect();
             drop(sender);
-            let mut buffers = Buffers::new(self.tagger);
-            let outcome: Result<(), Error> = self.batches.iter().try_for_each(|batch| {
-                let windows = &self.windows[batch.clone()];
-                self.emit(self.on.device, windows, &mut buffers, &mut |sentence, emissions| {
-                    // Fails only if all decoders have failed, whose errors are returned below.
-                    let _ = emitted.send((sentence, emissions));
-                    Ok(())
-                })?;
-                for (sentence, result) in receiver.try_iter() {
+            threads.extend((0..N_EMITTERS.min(self.batches.len())).map(|_| {
+                let (emitted, next, is_stopped) = (emitted.clone(), &next, &is_stopped);
+                scope.spawn(move || {
+                    let left = std::iter::from_fn(|| {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        self.batches.get(at).filter(|_| !is_stopped.load(Ordering::Relaxed))
+                    });
+                    let outcome = self.emit_batches(left, &emitted);
+                    is_stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    outcome
+                })
+            }));
+            drop(emitted);
+            let mut outcome = Ok(());
+            for results in receiver {
+                for (sentence, result) in results {
                     on_read(sentence, result);
                 }
-                on_batch()
-            });
-            drop(emitted);
-            for (sentence, result) in receiver {
-                on_read(sentence, result);
+                if outcome.is_ok() {
+                    outcome = on_batch();
+                    is_stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                }
             }
             threads.into_iter().map(join).fold(outcome, Result::and)
         })
     }
 
+    /// Computes the emissions of some batches on the device. Sends them to `emitted`, some sentences at a time.
+    fn emit_batches<'b>(
+        &self,
+        batches: impl Iterator<Item = &'b Range<usize>>,
+        emitted: &Sender<Emitted>,
+    ) -> Result<(), Error> {
+        let mut buffers = Buffers::new(self.tagger);
+        for batch in batches {
+            let mut done = Vec::with_capacity(batch.len());
+            let windows = &self.windows[batch.clone()];
+            self.emit(self.on.device, windows, &mut buffers, &mut |sentence, emissions| {
+                done.push((sentence, emissions));
+                Ok(())
+            })?;
+            while !done.is_empty() {
+                let rest = done.split_off(done.len().min(SENTENCES_AT_ONCE));
+                // Fails only if all decoders have failed, whose errors `run_and_decode` returns.
+                let _ = emitted.send(std::mem::replace(&mut done, rest));
+            }
+        }
+        Ok(())
+    }
+
     /// Reads emissions from a queue that several threads share, until its end. Sends the results to `sender`.
     fn read_queue(
         &self,
-        queue: &Mutex<Receiver<(usize, Vec<f32>)>>,
+        queue: &Mutex<Receiver<Emitted>>,
         decoder: &mut Decoder,
-        sender: &Sender<(usize, R)>,
+        sender: &Sender<Vec<(usize, R)>>,
     ) -> Result<(), Error> {
-        while let Some((sentence, emissions)) = take(queue) {
+        while let Some(sentences) = take(queue) {
+            let read = |(sentence, emissions): (usize, Vec<f32>)| {
+                Ok((sentence, (self.read)(sentence, &emissions, decoder)?))
+            };
             // The receiver lives until all threads have ended.
-            let _ = sender.send((sentence, (self.read)(sentence, &emissions, decoder)?));
+            let _ = sender.send(sentences.into_iter().map(read).collect::<Result<_, Error>>()?);
         }
         Ok(())
     }

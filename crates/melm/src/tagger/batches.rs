@@ -1,0 +1,68 @@
+//! Cuts the windows of a call into the batches that the tagger reads.
+
+use std::ops::Range;
+
+use melm_nn::device::Device;
+
+use super::encode::WindowInput;
+
+/// The largest number of pieces that a thread of the CPU reads at a time. Their rows stay in its second-level cache.
+const MAX_THREAD_PIECES: usize = 384;
+/// The largest number of pieces that a GPU reads at a time. It is then busy for longer than a thread needs to prepare the
+/// next batch.
+const MAX_GPU_PIECES: usize = 8_192;
+/// The number of batches for each thread, so that threads finish at about the same time.
+const BATCHES_PER_THREAD: usize = 4;
+
+/// Cuts windows into batches. The windows of each `n_together` sentences follow each other, sorted by falling length. No
+/// batch has windows of two such groups.
+pub(super) fn cut_batches(
+    windows: &[WindowInput],
+    device: &Device,
+    n_threads: usize,
+    n_together: usize,
+) -> Vec<Range<usize>> {
+    let limit = match device {
+        Device::Cpu(_) => {
+            let total: usize = windows.iter().map(|window| window.pieces.len()).sum();
+            (total / (n_threads * BATCHES_PER_THREAD))
+                .clamp(MAX_THREAD_PIECES / 4, MAX_THREAD_PIECES)
+        }
+        Device::Cuda(_) => MAX_GPU_PIECES,
+    };
+    cut_at(windows, limit, n_together)
+}
+
+/// Cuts windows into batches of at most `limit` pieces, or of one window.
+fn cut_at(windows: &[WindowInput], limit: usize, n_together: usize) -> Vec<Range<usize>> {
+    let group = |window: &WindowInput| window.sentence / n_together;
+    let mut batches = Vec::new();
+    let mut start = 0;
+    while start < windows.len() {
+        let first = &windows[start];
+        let end = windows.partition_point(|window| group(window) <= group(first));
+        let n = (limit / first.pieces.len()).clamp(1, end - start);
+        batches.push(start..start + n);
+        start += n;
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WindowInput, cut_at};
+
+    fn window(sentence: usize, n_pieces: usize) -> WindowInput {
+        WindowInput { sentence, own: 0..1, pieces: vec![0; n_pieces], first_pieces: vec![0] }
+    }
+
+    #[test]
+    fn batches_have_few_pieces_and_sentences_of_one_group() {
+        let windows =
+            [window(1, 9), window(0, 4), window(2, 3), window(5, 3), window(3, 3), window(4, 2)];
+        assert_eq!(cut_at(&windows, 8, 3), [0..1, 1..3, 3..5, 5..6]);
+        assert_eq!(cut_at(&windows, 100, 3), [0..3, 3..6]);
+        assert_eq!(cut_at(&windows, 100, 100), std::slice::from_ref(&(0..6)));
+        assert!(cut_at(&[], 8, 3).is_empty());
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::files::TokenizerFiles;
 use super::segmenter::{Segmenter, compose};
@@ -101,9 +101,17 @@ impl Tokenizer {
     /// If the rules of the tokenizer fail on a token.
     pub fn encode(&self, tokens: &[impl AsRef<str>]) -> Result<Encoded, Error> {
         let mut encoded = Encoded { pieces: vec![self.specials.bos], ..Encoded::default() };
-        for token in tokens {
+        // A sentence takes the lock once, not once for each token: threads that take a lock often slow each other down.
+        let mut cache = self.read_cache();
+        for token in tokens.iter().map(AsRef::as_ref) {
             let start = encoded.len();
-            self.append_pieces(token.as_ref(), &mut encoded.pieces)?;
+            if let Some(known) = cache.get(token) {
+                encoded.pieces.extend_from_slice(known);
+            } else {
+                drop(cache);
+                encoded.pieces.extend_from_slice(&self.segment_new(token)?);
+                cache = self.read_cache();
+            }
             if encoded.len() == start {
                 encoded.pieces.push(self.specials.unk);
                 encoded.n_invisible += 1;
@@ -114,20 +122,19 @@ impl Tokenizer {
         Ok(encoded)
     }
 
-    /// Appends the pieces of a token, from the cache if it was segmented before.
-    fn append_pieces(&self, token: &str, pieces: &mut Vec<u32>) -> Result<(), Error> {
+    fn read_cache(&self) -> RwLockReadGuard<'_, Cache> {
         // A poisoned lock is safe to use: a panic cannot leave an incomplete entry in the map.
-        if let Some(known) = self.cache.read().unwrap_or_else(PoisonError::into_inner).get(token) {
-            pieces.extend_from_slice(known);
-            return Ok(());
-        }
+        self.cache.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the pieces of a token that is not in the cache, and adds it.
+    fn segment_new(&self, token: &str) -> Result<Vec<u32>, Error> {
         let new = self.segmenter.segment(token)?;
-        pieces.extend_from_slice(&new);
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         if cache.len() < MAX_CACHED {
-            cache.insert(token.into(), new.into());
+            cache.insert(token.into(), new.as_slice().into());
         }
-        Ok(())
+        Ok(new)
     }
 
     /// Adds markers after the last piece of the vocabulary and returns their ids. A marker that was added before

@@ -33,15 +33,20 @@ pub(super) fn cut_batches(
     cut_at(windows, limit, n_together)
 }
 
-/// Cuts windows into batches of at most `limit` pieces, or of one window.
+/// Cuts windows into batches of at most `limit` pieces, or of one window. Nearly all have about as many pieces, so that a GPU
+/// sees few shapes.
 fn cut_at(windows: &[WindowInput], limit: usize, n_together: usize) -> Vec<Range<usize>> {
     let group = |window: &WindowInput| window.sentence / n_together;
     let mut batches = Vec::new();
     let mut start = 0;
     while start < windows.len() {
-        let first = &windows[start];
-        let end = windows.partition_point(|window| group(window) <= group(first));
-        let n = (limit / first.pieces.len()).clamp(1, end - start);
+        let own = group(&windows[start]);
+        let mut n_pieces = 0;
+        let fits = |window: &&WindowInput| {
+            n_pieces += window.pieces.len();
+            group(window) == own && n_pieces <= limit
+        };
+        let n = windows[start..].iter().take_while(fits).count().max(1);
         batches.push(start..start + n);
         start += n;
     }
@@ -59,8 +64,8 @@ mod tests {
     #[test]
     fn batches_have_few_pieces_and_sentences_of_one_group() {
         let windows =
-            [window(1, 9), window(0, 4), window(2, 3), window(5, 3), window(3, 3), window(4, 2)];
-        assert_eq!(cut_at(&windows, 8, 3), [0..1, 1..3, 3..5, 5..6]);
+            [window(1, 9), window(0, 5), window(2, 3), window(5, 4), window(3, 2), window(4, 2)];
+        assert_eq!(cut_at(&windows, 8, 3), [0..1, 1..3, 3..6]);
         assert_eq!(cut_at(&windows, 100, 3), [0..3, 3..6]);
         assert_eq!(cut_at(&windows, 100, 100), std::slice::from_ref(&(0..6)));
         assert!(cut_at(&[], 8, 3).is_empty());

@@ -1,8 +1,7 @@
 //! Tags files: replaces or adds the tags, and leaves everything else unchanged.
 
 use std::io::Write;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::{Deref, Range};
 
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
@@ -11,7 +10,7 @@ use melm_text::{
     add_missing_tags,
 };
 
-use super::{TagSummary, TaggedSentence, Tagger, Truncation};
+use super::{TagSummary, TaggedSentence, Tagger, Truncation, pipeline};
 use crate::Error;
 use crate::stage::{OnBatch, OnProgress};
 
@@ -91,75 +90,48 @@ impl Tagger {
         mut out: impl Write,
         on_progress: OnProgress<'_>,
     ) -> Result<TagSummary, Error> {
-        let mut reader = Reader::with_structure(&file.source, &file.survey.structure);
-        let mut summary = TagSummary::default();
-        let mut types = EntityTypes::default();
+        let open = || Reader::with_structure(&file.source, &file.survey.structure);
+        let (mut reader, mut types) = (open(), EntityTypes::default());
         skip(&mut reader, &mut types, file.sentences.start);
         let mut n_left = file.sentences.len();
-        let mut read = || {
+        let read = || {
             let records = read_chunk(&mut reader, &mut types, n_left.min(self.chunk_size()));
             n_left -= records.len();
             let end = reader.position() as u64;
             (!records.is_empty()).then_some(Chunk { records, end })
         };
-        let mut writer =
-            self.file_writer(&Reader::with_structure(&file.source, &file.survey.structure));
-        let mut write = |chunk: &Chunk<'_>, tagged: &[TagsAsText]| {
-            for (record, (tags, probabilities)) in chunk.records.iter().zip(tagged) {
-                summary.add(tags, self.model().tags().types());
-                writer.write(record, tags, self.model().tags().types()).map_err(write_error)?;
-                let mut bytes = std::mem::take(writer.out());
+        let tag = |chunk: &Chunk<'_>, on_batch: OnBatch<'_>| {
+            let sentences: Vec<Vec<&str>> = chunk
+                .records
+                .iter()
+                .map(|record| record.tokens.iter().map(Deref::deref).collect())
+                .collect();
+            self.tag_chunk(&sentences, with_probabilities, on_batch)
+        };
+        let (mut writer, mut summary) = (self.file_writer(&open()), TagSummary::default());
+        let tag_types = self.model().tags().types();
+        let total = file.source.text().len() as u64;
+        let write = |chunk: &Chunk<'_>, (tagged, of_chunk): (Vec<TagsAsText>, Truncation)| {
+            summary.truncation += of_chunk;
+            for (record, (tags, probabilities)) in chunk.records.iter().zip(&tagged) {
+                summary.add(tags, tag_types);
+                writer.write(record, tags, tag_types).map_err(write_error)?;
                 if with_probabilities {
-                    bytes = add_probabilities(bytes, probabilities, &file.survey);
+                    let bytes = std::mem::take(writer.out());
+                    let bytes = add_probabilities(bytes, probabilities, &file.survey);
+                    out.write_all(&bytes).map_err(write_error)?;
                 }
-                out.write_all(&bytes).map_err(write_error)?;
             }
-            let total = file.source.text().len() as u64;
+            out.write_all(writer.out()).map_err(write_error)?;
+            writer.out().clear();
             on_progress(chunk.end, total).or_interrupted()
         };
-        summary.truncation = self.tag_chunks(with_probabilities, &mut read, &mut write)?;
+        pipeline::tag_chunks(self.n_chunks(), read, tag, write)?;
         if file.sentences.end == file.survey.n_sentences {
             writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
         }
         out.write_all(writer.out()).map_err(write_error)?;
         Ok(summary)
-    }
-
-    /// Tags the chunks that `read` returns, and calls `write` with their tags. Another thread tags, so that the next chunk
-    /// is read and the one before is written meanwhile.
-    fn tag_chunks<'t>(
-        &self,
-        with_probabilities: bool,
-        read: &mut dyn FnMut() -> Option<Chunk<'t>>,
-        write: WriteChunk<'_, 't>,
-    ) -> Result<Truncation, Error> {
-        let is_stopped = AtomicBool::new(false);
-        let mut truncation = Truncation::default();
-        std::thread::scope(|scope| {
-            let is_stopped = &is_stopped;
-            let start = |chunk: Chunk<'t>| {
-                let tokens = |record: &Record<'t>| record.tokens.clone();
-                let sentences: Vec<_> = chunk.records.iter().map(tokens).collect();
-                let tag = move || {
-                    self.tag_chunk(&sentences, with_probabilities, &mut || {
-                        let go_on = !is_stopped.load(Ordering::Relaxed);
-                        go_on.then_some(()).ok_or(Error::Interrupted)
-                    })
-                };
-                (chunk, scope.spawn(tag))
-            };
-            let mut tagging = read().map(start);
-            while let Some((chunk, thread)) = tagging {
-                let next = read();
-                let (tagged, of_chunk) =
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                truncation += of_chunk;
-                tagging = next.map(start);
-                write(&chunk, &tagged)
-                    .inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
-            }
-            Ok(truncation)
-        })
     }
 
     /// Returns the tags of each sentence, and their probabilities as text if they are wanted.
@@ -209,9 +181,6 @@ struct Chunk<'t> {
     /// The position in the file after the sentences.
     end: u64,
 }
-
-/// Writes sentences with their tags.
-type WriteChunk<'a, 't> = &'a mut dyn FnMut(&Chunk<'t>, &[TagsAsText]) -> Result<(), Error>;
 
 fn write_error(source: std::io::Error) -> Error {
     Error::Text(melm_text::Error::Write { source })

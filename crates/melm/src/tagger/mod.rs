@@ -11,6 +11,7 @@ mod folder;
 mod front;
 mod learn;
 mod limits;
+mod pipeline;
 mod predict;
 mod read;
 mod score;

@@ -339,12 +339,12 @@ impl<R: Send> ReadJob<'_, R> {
 }
 
 /// Returns the result of a thread when it has ended.
-fn join<R>(thread: ScopedJoinHandle<'_, R>) -> R {
+pub(super) fn join<R>(thread: ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Takes the next item of a queue that several threads share. Returns `None` at its end.
-fn take<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
+pub(super) fn take<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 

@@ -33,6 +33,13 @@ pub(super) struct DriverGpu {
     graphs: Option<Mutex<Graphs>>,
 }
 
+/// A copy of at most this many bytes to the GPU does not wait for the earlier work of the stream (CUDA C++ Programming
+/// Guide, "Concurrent Execution between Host and Device").
+const MAX_IMMEDIATE: usize = 1 << 16;
+/// Copies of at most this many bytes are split into such copies, so that a thread can prepare a pass while the GPU computes
+/// another one. The lists of a pass have fewer bytes, and weights have more.
+const MAX_SPLIT: usize = 1 << 20;
+
 /// The number of bytes allocated so far, and the limit.
 struct MemoryBudget {
     used: usize,
@@ -259,9 +266,13 @@ impl Gpu for DriverGpu {
 
     fn upload(&self, bytes: &[u8], to: u64) -> Result<(), Error> {
         self.bind()?;
-        // SAFETY: the caller owns this many bytes at `to`. The driver has read `bytes` when the call returns, because
-        // `bytes` is not pinned.
-        check("a copy to it", unsafe { result::memcpy_htod_async(to, bytes, self.stream) })
+        let is_short = bytes.len() <= MAX_SPLIT;
+        let n_part = if is_short { MAX_IMMEDIATE } else { bytes.len() };
+        bytes.chunks(n_part).zip((to..).step_by(n_part)).try_for_each(|(part, to)| {
+            // SAFETY: the caller owns this many bytes at `to`. The driver has read `part` when the call returns, because
+            // `part` is not pinned.
+            check("a copy to it", unsafe { result::memcpy_htod_async(to, part, self.stream) })
+        })
     }
 
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error> {

@@ -83,7 +83,8 @@ pub(crate) fn coverage_warning(
     what: &str,
     sentences: &[&[Token]],
 ) -> Option<String> {
-    let coverage = PieceCoverage::new(&model.tokenizer(), sentences).ok()?;
+    // One thread is enough: a training takes much longer.
+    let coverage = PieceCoverage::new(&model.tokenizer(), sentences, 1).ok()?;
     coverage.warning(what, model.name())
 }
 

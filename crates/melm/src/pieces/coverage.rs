@@ -1,10 +1,13 @@
 //! How well a tokenizer knows a text: whether the text has a script or a language that the model was not made for.
 
+use std::ops::Add;
+
 use melm_text::count;
 use unicode_script::{Script, UnicodeScript};
 
 use super::Tokenizer;
 use crate::Error;
+use crate::parallel::map_in_order;
 
 /// The number of sentences of a text that are read. They are spread over the text.
 const MAX_SENTENCES: usize = 1_000;
@@ -50,24 +53,29 @@ pub struct PieceCoverage {
 }
 
 impl PieceCoverage {
-    /// Counts the pieces of sentences. Reads at most 1,000 of them, spread over all.
+    /// Counts the pieces of sentences, on `n_threads` threads. Reads at most 1,000 of them, spread over all.
     ///
     /// # Errors
     /// If the rules of the tokenizer fail on a token.
-    pub fn new<S, T>(tokenizer: &Tokenizer, sentences: &[S]) -> Result<Self, Error>
+    pub fn new<S, T>(
+        tokenizer: &Tokenizer,
+        sentences: &[S],
+        n_threads: usize,
+    ) -> Result<Self, Error>
     where
-        S: AsRef<[T]>,
+        S: AsRef<[T]> + Sync,
         T: AsRef<str>,
     {
-        let mut coverage = Self::default();
         let step = sentences.len().div_ceil(MAX_SENTENCES).max(1);
-        for sentence in sentences.iter().step_by(step) {
-            coverage.add(tokenizer, sentence.as_ref())?;
-        }
-        Ok(coverage)
+        let sample: Vec<&S> = sentences.iter().step_by(step).collect();
+        let counts = map_in_order(n_threads, &sample, |_, sentence| {
+            let mut own = Self::default();
+            own.count(tokenizer, sentence.as_ref()).map(|()| own)
+        });
+        counts.into_iter().try_fold(Self::default(), |all, own| Ok(all + own?))
     }
 
-    fn add<T: AsRef<str>>(&mut self, tokenizer: &Tokenizer, tokens: &[T]) -> Result<(), Error> {
+    fn count<T: AsRef<str>>(&mut self, tokenizer: &Tokenizer, tokens: &[T]) -> Result<(), Error> {
         let encoded = tokenizer.encode(tokens)?;
         for (token, range) in tokens.iter().zip(&encoded.tokens) {
             let token = token.as_ref();
@@ -139,6 +147,21 @@ impl PieceCoverage {
             "its {tokens} become {pieces} of {letters:.1} letters on average; with `mini`, at least {MIN_LETTERS} are usual in a \
              language that it knows"
         ))
+    }
+}
+
+impl Add for PieceCoverage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            n_pieces: self.n_pieces + other.n_pieces,
+            n_unknown: self.n_unknown + other.n_unknown,
+            n_single: self.n_single + other.n_single,
+            n_plain: self.n_plain + other.n_plain,
+            n_plain_letters: self.n_plain_letters + other.n_plain_letters,
+            n_plain_pieces: self.n_plain_pieces + other.n_plain_pieces,
+        }
     }
 }
 

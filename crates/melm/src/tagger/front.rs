@@ -158,10 +158,11 @@ impl Tagger {
         sentences: &[S],
     ) -> Result<Option<String>, Error>
     where
-        S: AsRef<[T]>,
+        S: AsRef<[T]> + Sync,
         T: AsRef<str>,
     {
-        let coverage = PieceCoverage::new(&self.model.tokenizer, sentences)?;
+        let coverage =
+            PieceCoverage::new(&self.model.tokenizer, sentences, self.device.n_threads())?;
         Ok(coverage.warning(what, "the tagger"))
     }
 

@@ -78,8 +78,8 @@ fn a_lost_gpu_stops_the_tagging_of_a_file() {
         return;
     }
     let settings = CudaSettings { precision: Precision::F32, ..CudaSettings::default() };
-    // The weights take some uploads, and each pass takes one.
-    let lost = Cuda::emulated_until(&settings, 8).unwrap();
+    // Each pass has one upload, so that the GPU is lost within the file.
+    let lost = Cuda::emulated_until(&settings, 4).unwrap();
     let tagger = open(Device::cpu(2)).with_device(Device::from(lost));
     let outcome = tagger.tag_file(&file(), false, Vec::new(), &mut |_, _| Control::Continue);
     assert!(matches!(outcome, Err(Error::Engine(melm_nn::Error::Cuda { .. }))));

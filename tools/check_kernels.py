@@ -21,6 +21,7 @@ CONSTANTS = {"HIDDEN": 768, "HEAD_SIZE": 64, "BF16": 1, "CHECKED": 0, "ROTARY": 
 def compile_kernels(nvrtc, path, constants):
     """Return True if a source file compiles, and the messages of the compiler."""
     headers = ["common.cuh"] + (["heads.cuh"] if "attention" in path.name else [])
+    headers += ["tensor.cuh"] if path.name == "tensor_attention.cu" else []
     parts = [KERNELS / name for name in headers] + [path]
     text = "\n".join(f'#line 1 "{part.name}"\n{part.read_text()}' for part in parts)
     program = ctypes.c_void_p()

@@ -1,7 +1,7 @@
 //! Compares the attention kernels with brute force in f64: rotary positions and windows, forward and backward. Compares
 //! the kernels on tensor cores with the others where there is dropout.
 
-use super::backward::{AttentionBackward, AttentionQuery};
+use super::attention::{AttentionBackward, AttentionQuery};
 use super::emulated::EmulatedGpu;
 use super::forward::{Heads, NO_WINDOW};
 use super::gpu::Gpu;

@@ -1,8 +1,8 @@
 //! The backward pass of the encoder: the steps of the forward pass in reverse order.
 
-use super::forward::{Heads, column_grid, widths};
-use super::inputs::{AttentionTile, Inputs};
-use super::kernels::{Argument, Grid, KernelDropout, Kernels, launch};
+use super::attention::AttentionBackward;
+use super::forward::{column_grid, widths};
+use super::kernels::{Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
 use super::program::ROWS_PER_SUM;
@@ -10,6 +10,7 @@ use super::span::{FloatSpan, Span};
 use super::sums::{PartialRows, PartialSums};
 use super::tape::{Normed, Tape};
 use super::to_u32;
+use super::weight_products::{WeightProducts, weight_product};
 use crate::architecture::{FeedForward, Residual};
 use crate::dropout::Site;
 use crate::encoder::{BackwardEnd, LinearParams};
@@ -35,105 +36,6 @@ impl GradientSink<'_> {
         }
     }
 }
-
-/// The products that compute the gradients of the weights of layers. They run at the end of the backward pass, those of
-/// one kind together.
-#[derive(Default)]
-struct WeightProducts {
-    qkv: Vec<Product>,
-    attention_output: Vec<Product>,
-    inner: Vec<Product>,
-    output: Vec<Product>,
-}
-
-impl WeightProducts {
-    fn compute(mut self, kernels: &Kernels) -> Result<(), Error> {
-        for list in [&mut self.qkv, &mut self.attention_output, &mut self.inner, &mut self.output] {
-            // The backward pass begins with the last layer, whose buffers have the highest addresses.
-            list.reverse();
-            for product in Product::join(list) {
-                kernels.product(&product)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What the backward pass of attention reads.
-pub(super) struct AttentionBackward {
-    pub(super) heads: Heads,
-    /// Two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
-    pub(super) grid: Grid,
-    pub(super) inputs: Inputs,
-    /// The context in f32: the backward pass subtracts nearly equal numbers, whose difference would be lost in the rounding
-    /// to bf16.
-    pub(super) context: Span<f32>,
-    pub(super) log_sums: Span<f32>,
-    pub(super) d_context: Span<f32>,
-    /// A buffer for the kernels on tensor cores, `[rows, heads]`.
-    pub(super) queries: Span<AttentionQuery>,
-}
-
-impl AttentionBackward {
-    /// Computes the gradient of queries, keys and values.
-    pub(super) fn launch(&self, kernels: &Kernels, d_qkv: Span<u16>) -> Result<(), Error> {
-        let Self { heads, grid, inputs, context, log_sums, d_context, queries } = *self;
-        let tiles = inputs.tiles;
-        if inputs.block.uses_tensor_cores {
-            let prepare = Grid::linear(queries.len().div_ceil(4), 32 * 4);
-            launch!(
-                kernels,
-                TensorAttentionQueries,
-                prepare,
-                context,
-                d_context,
-                log_sums,
-                queries,
-            );
-            let arguments = TensorArguments { heads, tiles, queries, d_context };
-            launch!(kernels, TensorAttentionBackward, grid, arguments, d_qkv);
-        } else {
-            let arguments = PlainArguments { heads, tiles, context, log_sums, d_context };
-            launch!(kernels, AttentionBackward, grid, arguments, d_qkv);
-        }
-        Ok(())
-    }
-}
-
-/// What the backward pass needs of a query (`Query` in `tensor_attention.cu`).
-#[repr(C, align(16))]
-#[derive(Clone, Copy)]
-pub(super) struct AttentionQuery {
-    mean: f32,
-    log_sum: f32,
-    largest: f32,
-    unused: u32,
-}
-
-/// `Backward` in `tensor_attention.cu`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct TensorArguments {
-    heads: Heads,
-    tiles: Span<AttentionTile>,
-    queries: Span<AttentionQuery>,
-    d_context: Span<f32>,
-}
-
-impl Argument for TensorArguments {}
-
-/// `Backward` in `attention.cu`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PlainArguments {
-    heads: Heads,
-    tiles: Span<AttentionTile>,
-    context: Span<f32>,
-    log_sums: Span<f32>,
-    d_context: Span<f32>,
-}
-
-impl Argument for PlainArguments {}
 
 /// The arguments of [`Pass::norm_backward`].
 pub(super) struct NormGradient<'a> {
@@ -290,34 +192,31 @@ impl Pass<'_> {
         end: BackwardEnd,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let layers = &self.encoder.layers;
-        let indices: Vec<_> = end.layers(layers.len()).rev().collect();
-        let d_qkv = |index: usize| tape.layers[index].gradients.qkv;
-        let (Some(first), Some(last)) = (indices.first(), indices.last()) else { return Ok(()) };
-        let (n_rows, width) = (self.n_rows, layers[*first].qkv.bias.len());
-        if width == 0 {
+        let layers = end.layers(self.encoder.layers.len()).rev();
+        let d_qkv: Vec<_> = layers.clone().map(|index| tape.layers[index].gradients.qkv).collect();
+        let width = self.encoder.layers.last().map_or(0, |layer| layer.qkv.bias.len());
+        let (n_layers, grid) = (d_qkv.len(), column_grid(width, self.n_rows));
+        if n_layers * width == 0 {
             return Ok(());
         }
         // The buffers of neighbouring layers lie at a constant distance.
-        let n_bytes = usize::try_from(d_qkv(*last).address - d_qkv(*first).address);
-        let len = n_bytes.expect("fits in memory") / d_qkv(*first).element_size + d_qkv(*last).len;
-        let all = FloatSpan { len, ..d_qkv(*first) };
-        let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
-        let partial = sink.sums.take(indices.len() * n_sums, width);
-        let grid = column_grid(width, n_rows);
+        let distance = d_qkv.get(1).and_then(|d| d.distance_from(&d_qkv[0])).unwrap_or(0);
+        let all = FloatSpan { len: (n_layers - 1) * distance + d_qkv[0].len, ..d_qkv[0] };
+        let n_sums = grid.blocks[1];
+        let partial = sink.sums.take(n_layers * n_sums, width);
         launch!(
             self.kernels,
             ColumnSums,
-            Grid { blocks: [grid.blocks[0], grid.blocks[1], indices.len()], ..grid },
+            Grid { blocks: [grid.blocks[0], n_sums, n_layers], ..grid },
             all.argument(),
-            (len - d_qkv(*last).len).checked_div(indices.len() - 1).unwrap_or(0) as u64,
+            distance as u64,
             partial.span,
             to_u32(width),
-            to_u32(n_rows),
+            to_u32(self.n_rows),
         );
-        for (at, index) in indices.into_iter().enumerate() {
+        for (at, index) in layers.enumerate() {
             let rows = partial.rows(at * n_sums..(at + 1) * n_sums);
-            sink.reduce(&rows, 0, &layers[index].qkv.bias);
+            sink.reduce(&rows, 0, &self.encoder.layers[index].qkv.bias);
         }
         Ok(())
     }
@@ -498,23 +397,4 @@ impl Pass<'_> {
         let product = weight_product(dy, x, params, sink);
         product.map_or(Ok(()), |product| self.kernels.product(&product))
     }
-}
-
-/// Returns the product `dW = dy^T x`, or one that is added to `dW`; `None` if the weight is not trained.
-fn weight_product(
-    dy: FloatSpan,
-    x: FloatSpan,
-    params: &LinearParams,
-    sink: &mut GradientSink<'_>,
-) -> Option<Product> {
-    if !sink.parameters.trains(&params.weight) {
-        return None;
-    }
-    let accumulates = sink.gradients.mark(&params.weight);
-    let out = sink.gradients.gpu_mut().at(&params.weight);
-    let (n_inputs, n_outputs) = widths(params);
-    let size = ProductSize { m: n_outputs, n: n_inputs, k: dy.len / n_outputs };
-    let dy = Operand::new(dy, n_outputs).transposed();
-    let product = Product::new(size, dy, Operand::new(x, n_inputs), out);
-    Some(product.accumulating(accumulates))
 }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
 use super::plan_key::{PlanKey, round_rows};
-use super::product::{Operand, Product};
+use super::product::{MIN_TF32_TERMS, Operand, Product};
 use super::settings::Precision;
 use crate::error::Error;
 use cudarc::cublaslt::result::{self, CublasError};
@@ -212,6 +212,9 @@ impl Blas {
         let is_f32 = product.a.values.is_f32();
         let (kind, compute) = match self.precision {
             Precision::F32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F),
+            Precision::Bf16 if is_f32 && product.k < MIN_TF32_TERMS => {
+                (CUDA_R_32F, CUBLAS_COMPUTE_32F)
+            }
             Precision::Bf16 if is_f32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
             Precision::Bf16 => (CUDA_R_16BF, CUBLAS_COMPUTE_32F),
         };

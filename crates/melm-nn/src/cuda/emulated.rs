@@ -4,7 +4,7 @@
 
 use super::commands::{CommandList, GraphKey};
 use super::gpu::{Download, Function, Gpu, Launch};
-use super::product::{Operand, Product};
+use super::product::{MIN_TF32_TERMS, Operand, Product};
 use super::program::{KernelConfig, Program};
 use super::settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 use crate::error::Error;
@@ -88,8 +88,14 @@ impl EmulatedGpu {
         state.blocks.values().map(|block| block.len() * UNIT).sum()
     }
 
-    /// Reads one operand of product number `batch`, row by row.
-    fn read(&self, operand: &Operand, batch: usize, rows: usize, columns: usize) -> Vec<f32> {
+    /// Reads one operand of product number `batch`, row by row, with the precision of tf32 if `is_tf32` is true.
+    fn read(
+        operand: &Operand,
+        batch: usize,
+        rows: usize,
+        columns: usize,
+        is_tf32: bool,
+    ) -> Vec<f32> {
         let Operand { values, row_stride, .. } = *operand;
         let (row_stride, column_stride) =
             if operand.is_transposed { (1, row_stride) } else { (row_stride, 1) };
@@ -105,11 +111,8 @@ impl EmulatedGpu {
                     _ => std::ptr::read(address as *const u32),
                 }
             };
-            match self.precision {
-                Precision::F32 => f32::from_bits(bits),
-                // The worst case of tf32: the lowest bits are cut off instead of rounded.
-                Precision::Bf16 => f32::from_bits(bits & !0x1fff),
-            }
+            // tf32 rounds to the nearest, as a GPU does.
+            f32::from_bits(if is_tf32 { (bits + 0x1000) & !0x1fff } else { bits })
         };
         (0..rows)
             .flat_map(|row| (0..columns).map(move |column| (row, column)))
@@ -303,7 +306,9 @@ impl Gpu for EmulatedGpu {
     fn product(&self, product: &Product) -> Result<(), Error> {
         let Product { m, n, k, .. } = *product;
         for batch in 0..product.n_batches {
-            let (a, b) = (self.read(&product.a, batch, m, k), self.read(&product.b, batch, k, n));
+            let is_tf32 = self.precision == Precision::Bf16 && k >= MIN_TF32_TERMS;
+            let a = Self::read(&product.a, batch, m, k, is_tf32);
+            let b = Self::read(&product.b, batch, k, n, is_tf32);
             for i in 0..m {
                 let mut sums = vec![0.0_f32; n];
                 for l in 0..k {

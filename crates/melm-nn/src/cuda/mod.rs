@@ -22,6 +22,7 @@
 //! | `inputs.rs`, `tape.rs` | the lists of a batch that kernels read; the activation buffers of a pass |
 //! | `pass.rs` | prepares a pass: weights, inputs, buffers, gradients |
 //! | `forward.rs`, `backward.rs` | the forward and the backward pass of the encoder |
+//! | `attention.rs`, `kept.rs`, `weight_products.rs` | attention's backward pass; its dropout; the gradients of weights |
 //! | `transform.rs` | the dense layer and the norm of a head |
 //! | `masked_lm.rs`, `predict.rs` | the masked language model: training and prediction |
 //! | `tagger.rs` | the tagger: training and emissions |
@@ -32,6 +33,7 @@
 //! | `adam.rs`, `moments.rs`, `clip.rs` | the Adam optimiser; its state in GPU memory; gradient clipping |
 
 mod adam;
+mod attention;
 #[cfg(all(test, feature = "emulated"))]
 mod attention_tests;
 mod backward;
@@ -66,6 +68,7 @@ mod tagger;
 mod tape;
 mod transform;
 mod views;
+mod weight_products;
 mod weights;
 
 pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};

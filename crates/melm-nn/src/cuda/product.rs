@@ -2,6 +2,9 @@
 
 use super::span::{FloatSpan, Span};
 
+/// Shorter sums of f32 operands are computed in f32: tensor cores add 8 terms at a time, so that they are not faster there.
+pub(super) const MIN_TF32_TERMS: usize = 16;
+
 /// One of the two input matrices of a product. Both inputs have the same element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Operand {
@@ -29,7 +32,8 @@ impl Operand {
 
 /// A batch of `n_batches` products `out[m, n] = a[m, k] b[k, n] + bias[n]`. The result can also be added to `out`.
 ///
-/// With bf16 precision, f32 operands are multiplied in tf32, whose significand has eleven bits.
+/// With bf16 precision, f32 operands are multiplied in tf32, whose significand has eleven bits, if sums have at least
+/// [`MIN_TF32_TERMS`] terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Product {
     pub(super) m: usize,
@@ -127,18 +131,14 @@ impl Product {
         if at_other != *other || self.n_batches != 1 || self.bias.len() > 0 {
             return None;
         }
-        let distance = |own: u64, others: u64, size: usize| {
-            let bytes = usize::try_from(own.checked_sub(others)?).ok()?;
-            bytes.is_multiple_of(size).then_some(bytes / size)
-        };
-        let of_operand = |own: FloatSpan, others: FloatSpan| {
+        let distance = |own: FloatSpan, others: FloatSpan| {
             let is_alike = own.len == others.len && own.element_size == others.element_size;
-            distance(own.address, others.address, own.element_size).filter(|_| is_alike)
+            own.distance_from(&others).filter(|_| is_alike)
         };
         Some(BatchStrides {
-            a: of_operand(self.a.values, other.a.values)?,
-            b: of_operand(self.b.values, other.b.values)?,
-            out: distance(self.out.address, other.out.address, size_of::<f32>())?,
+            a: distance(self.a.values, other.a.values)?,
+            b: distance(self.b.values, other.b.values)?,
+            out: distance(FloatSpan::from_f32(self.out), FloatSpan::from_f32(other.out))?,
         })
     }
 

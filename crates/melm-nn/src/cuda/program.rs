@@ -81,7 +81,7 @@ impl Program {
 }
 
 macro_rules! programs {
-    ($($file:literal $(after $header:literal)?: $($kernel:ident $name:literal),+;)+) => {
+    ($($file:literal $(after $($header:literal),+)?: $($kernel:ident $name:literal),+;)+) => {
         /// A kernel of one of the source files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kernel { $($($kernel,)+)+ }
@@ -98,7 +98,7 @@ macro_rules! programs {
         /// All source files.
         pub(super) const PROGRAMS: &[Program] = &[$(Program {
             name: $file,
-            header: concat!($(include_str!(concat!("kernels/", $header)))?),
+            header: concat!($($(include_str!(concat!("kernels/", $header)),)+)?),
             source: include_str!(concat!("kernels/", $file)),
             kernels: &[$(Kernel::$kernel,)+],
         },)+];
@@ -116,8 +116,9 @@ programs! {
         Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
     "attention.cu" after "heads.cuh": AttentionForward "attention_forward", AttentionBackward "attention_backward",
         Rotate "rotate";
-    "tensor_attention.cu" after "heads.cuh": TensorAttentionForward "tensor_attention_forward",
-        TensorAttentionKept "tensor_attention_kept", TensorAttentionQueries "tensor_attention_queries", TensorAttentionBackward "tensor_attention_backward";
+    "tensor_attention.cu" after "heads.cuh", "tensor.cuh": TensorAttentionForward "tensor_attention_forward",
+        TensorAttentionKept "tensor_attention_kept", TensorAttentionQueries "tensor_attention_queries",
+        TensorAttentionBackward "tensor_attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
@@ -175,7 +176,7 @@ const MAX_TENSOR_HEAD: usize = 96;
 
 impl AttentionBlock {
     /// Chooses the kernels for a model. With f32 precision they are always those of `attention.cu`, because tensor cores
-    /// round to tf32.
+    /// round to f16.
     pub(super) fn new(config: &Config, precision: Precision) -> Self {
         let head_size = config.hidden_size / config.n_heads;
         let uses_tensor_cores = precision == Precision::Bf16 && head_size <= MAX_TENSOR_HEAD;

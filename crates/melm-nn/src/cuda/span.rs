@@ -80,6 +80,13 @@ impl FloatSpan {
         self.len * self.element_size
     }
 
+    /// Returns the distance from the start of another array to the start of this one, in elements. Returns `None` if this
+    /// array starts before the other one, or not a whole number of elements after it.
+    pub(super) fn distance_from(&self, other: &Self) -> Option<usize> {
+        let n_bytes = usize::try_from(self.address.checked_sub(other.address)?).ok()?;
+        n_bytes.is_multiple_of(self.element_size).then_some(n_bytes / self.element_size)
+    }
+
     /// Returns the span as a kernel argument of type `Span<product_t>`. Each kernel is compiled for one `product_t`, so
     /// the element type `u16` of the returned span is not used.
     pub(super) fn argument(&self) -> Span<u16> {

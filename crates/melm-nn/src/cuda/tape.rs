@@ -1,6 +1,6 @@
 //! The buffers of a pass through the encoder: activations for the backward pass, and scratch buffers.
 
-use super::backward::AttentionQuery;
+use super::attention::AttentionQuery;
 use super::kept::Kept;
 use super::kernels::Argument;
 use super::memory::Arena;

@@ -128,9 +128,9 @@ impl TagJob<'_> {
             open.device_name
         ));
         self.warn_about_language(source, own, &open)?;
-        let mut progress = Progress::for_bytes("tagging", n_sentences, terminal);
-        let (labelled, summary) = open.tagger.tag_documents(own, &mut |done, _| {
-            progress.set_position(done);
+        let mut progress = Progress::for_steps("tagging", terminal);
+        let (labelled, summary) = open.tagger.tag_documents(own, &mut |done, total| {
+            progress.set_step(done, total);
             Control::Continue
         })?;
         drop(progress);
@@ -222,10 +222,10 @@ impl TagJob<'_> {
         }
         let what = format!("`{}`", source.name());
         self.terminal.warn_all(open.tagger.coverage_warning(&what, &file.sample())?);
-        let mut progress = Progress::for_bytes("tagging", source.text().len(), self.terminal);
+        let mut progress = Progress::for_steps("tagging", self.terminal);
         let with_probabilities = self.command.probabilities;
-        let tagged = open.tagger.tag_file(file, with_probabilities, out, &mut |done, _| {
-            progress.set_position(done);
+        let tagged = open.tagger.tag_file(file, with_probabilities, out, &mut |done, total| {
+            progress.set_step(done, total);
             Control::Continue
         });
         drop(progress);

@@ -11,9 +11,6 @@ use crate::stage::{OnBatch, OnProgress};
 /// The number of blocks of sentences that a GPU tags at a time. The work between two calls, such as starting threads, then
 /// takes little of their time.
 const GPU_BLOCKS: usize = 4;
-/// The number of chunks of a file that are tagged at the same time with a GPU. One is tokenized or decoded while the GPU
-/// computes the other.
-const GPU_CHUNKS: usize = 2;
 
 impl Tagger {
     /// Returns the number of sentences that are tagged at a time.
@@ -21,14 +18,6 @@ impl Tagger {
         match self.device() {
             Device::Cpu(_) => shard::BLOCK,
             Device::Cuda(_) => GPU_BLOCKS * shard::BLOCK,
-        }
-    }
-
-    /// Returns the number of chunks of a file that are tagged at the same time. On the CPU, one keeps all threads busy.
-    pub(super) fn n_chunks(&self) -> usize {
-        match self.device() {
-            Device::Cpu(_) => 1,
-            Device::Cuda(_) => GPU_CHUNKS,
         }
     }
 

@@ -1,8 +1,10 @@
 //! Tags files: replaces or adds the tags, and leaves everything else unchanged.
 
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::ops::{Deref, Range};
 
+use melm_nn::device::Device;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
 use melm_text::{
@@ -16,6 +18,10 @@ use crate::stage::{OnBatch, OnProgress};
 
 /// The number of sentences of [`FileToTag::sample`].
 const SAMPLE: usize = 1_000;
+
+/// The number of chunks of a file that are tagged at the same time with a GPU. One is tokenized or decoded while the GPU
+/// computes the other.
+const GPU_CHUNKS: usize = 2;
 
 /// A file to tag. It may have tags of its own, which are replaced.
 pub struct FileToTag {
@@ -81,8 +87,9 @@ impl Tagger {
     /// `with_probabilities` is true, adds the probability of each tag as a last column or as the key
     /// `ner_probabilities`. Returns the numbers of sentences, tokens and mentions.
     ///
-    /// `on_progress` receives the number of bytes read and their total. Fails with [`Error::Interrupted`] if
-    /// `on_progress` asks to stop, and with [`melm_text::Error::Write`] if writing to `out` fails.
+    /// `on_progress` receives the number of bytes that are tagged and written, and their total, also while a chunk is
+    /// tagged. Fails with [`Error::Interrupted`] if `on_progress` asks to stop, and with [`melm_text::Error::Write`] if
+    /// writing to `out` fails.
     pub fn tag_file(
         &self,
         file: &FileToTag,
@@ -111,9 +118,13 @@ impl Tagger {
         let (mut writer, mut summary) = (self.file_writer(&open()), TagSummary::default());
         let tag_types = self.model().tags().types();
         let total = file.source.text().len() as u64;
-        let write = |chunk: &Chunk<'_>, (tagged, of_chunk): (Vec<TagsAsText>, Truncation)| {
-            summary.truncation += of_chunk;
-            for (record, (tags, probabilities)) in chunk.records.iter().zip(&tagged) {
+        // Both the writer and the wait for a chunk report it.
+        let (done, on_progress) = (Cell::new(0), RefCell::new(on_progress));
+        let report = || (on_progress.borrow_mut())(done.get(), total).or_interrupted();
+        let write = |chunk: &Chunk<'_>, tagged: TaggedChunk| {
+            summary.truncation += tagged.truncation;
+            for (record, sentence) in chunk.records.iter().zip(&tagged.sentences) {
+                let TagsAsText { tags, probabilities } = sentence;
                 summary.add(tags, tag_types);
                 writer.write(record, tags, tag_types).map_err(write_error)?;
                 if with_probabilities {
@@ -124,9 +135,10 @@ impl Tagger {
             }
             out.write_all(writer.out()).map_err(write_error)?;
             writer.out().clear();
-            on_progress(chunk.end, total).or_interrupted()
+            done.set(chunk.end);
+            report()
         };
-        pipeline::tag_chunks(self.n_chunks(), read, tag, write)?;
+        pipeline::tag_chunks(self.n_chunks(), read, tag, write, report)?;
         if file.sentences.end == file.survey.n_sentences {
             writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
         }
@@ -134,23 +146,35 @@ impl Tagger {
         Ok(summary)
     }
 
-    /// Returns the tags of each sentence, and their probabilities as text if they are wanted.
+    /// Returns the number of chunks of a file that are tagged at the same time. On the CPU, one keeps all threads busy.
+    fn n_chunks(&self) -> usize {
+        match self.device() {
+            Device::Cpu(_) => 1,
+            Device::Cuda(_) => GPU_CHUNKS,
+        }
+    }
+
+    /// Tags the sentences of a chunk. Finds probabilities only if they are wanted.
     fn tag_chunk<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
         with_probabilities: bool,
         on_batch: OnBatch<'_>,
-    ) -> Result<(Vec<TagsAsText>, Truncation), Error> {
+    ) -> Result<TaggedChunk, Error> {
         if !with_probabilities {
             let (tags, truncation) = self.find_tags_in_batches(sentences, on_batch)?;
-            return Ok((tags.into_iter().map(|tags| (tags, Vec::new())).collect(), truncation));
+            let without = |tags| TagsAsText { tags, probabilities: Vec::new() };
+            return Ok(TaggedChunk {
+                sentences: tags.into_iter().map(without).collect(),
+                truncation,
+            });
         }
         let (tagged, truncation) = self.tag_batches(sentences, on_batch)?;
-        let with_text = |one: TaggedSentence| {
-            let probabilities = self.probabilities(&one);
-            (one.tags, probabilities)
+        let with_text = |one: TaggedSentence| TagsAsText {
+            probabilities: self.probabilities(&one),
+            tags: one.tags,
         };
-        Ok((tagged.into_iter().map(with_text).collect(), truncation))
+        Ok(TaggedChunk { sentences: tagged.into_iter().map(with_text).collect(), truncation })
     }
 
     /// Returns a writer in the format of the file and the scheme of the tagger.
@@ -186,8 +210,19 @@ fn write_error(source: std::io::Error) -> Error {
     Error::Text(melm_text::Error::Write { source })
 }
 
-/// The tags of a sentence, and their probabilities as text or no text.
-type TagsAsText = (Vec<Tag>, Vec<String>);
+/// The tags of the sentences of a chunk.
+struct TaggedChunk {
+    sentences: Vec<TagsAsText>,
+    /// Sentences and tokens of the chunk that were too long for the model.
+    truncation: Truncation,
+}
+
+/// The tags of a sentence.
+struct TagsAsText {
+    tags: Vec<Tag>,
+    /// The probabilities of the tags; empty if they are not wanted.
+    probabilities: Vec<String>,
+}
 
 /// Adds a last column to the rows of a sentence, or a last key to the JSON object of a sentence.
 fn add_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {

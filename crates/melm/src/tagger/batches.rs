@@ -1,5 +1,6 @@
 //! Cuts the windows of a call into the batches that the tagger reads.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use melm_nn::device::Device;
@@ -14,8 +15,18 @@ const MAX_GPU_PIECES: usize = 8_192;
 /// The number of batches for each thread, so that threads finish at about the same time.
 const BATCHES_PER_THREAD: usize = 4;
 
-/// Cuts windows into batches. The windows of each `n_together` sentences follow each other, sorted by falling length. No
-/// batch has windows of two such groups.
+/// Sorts windows for [`cut_batches`]: of each group of `n_together` sentences, the longest windows come first.
+///
+/// Windows of similar length then share a batch, so that threads and blocks of a GPU have similar work. Short batches
+/// fill the gaps at the end better.
+pub(super) fn sort_windows(windows: &mut [WindowInput], n_together: usize) {
+    windows.sort_by_key(|window| {
+        let length = window.pieces.len();
+        (window.sentence / n_together, Reverse((length, window.sentence, window.own.start)))
+    });
+}
+
+/// Cuts sorted windows into batches. No batch has windows of two groups of `n_together` sentences.
 pub(super) fn cut_batches(
     windows: &[WindowInput],
     device: &Device,
@@ -33,8 +44,8 @@ pub(super) fn cut_batches(
     cut_at(windows, limit, n_together)
 }
 
-/// Cuts windows into batches of at most `limit` pieces, or of one window. Nearly all have about as many pieces, so that a GPU
-/// sees few shapes.
+/// Cuts windows into batches of at most `limit` pieces, or of one window. The batches of a group, except its last, have about
+/// as many pieces, so that a GPU sees few shapes.
 fn cut_at(windows: &[WindowInput], limit: usize, n_together: usize) -> Vec<Range<usize>> {
     let group = |window: &WindowInput| window.sentence / n_together;
     let mut batches = Vec::new();
@@ -55,7 +66,9 @@ fn cut_at(windows: &[WindowInput], limit: usize, n_together: usize) -> Vec<Range
 
 #[cfg(test)]
 mod tests {
-    use super::{WindowInput, cut_at};
+    use std::ops::Range;
+
+    use super::{WindowInput, cut_at, sort_windows};
 
     fn window(sentence: usize, n_pieces: usize) -> WindowInput {
         WindowInput { sentence, own: 0..1, pieces: vec![0; n_pieces], first_pieces: vec![0] }
@@ -69,5 +82,29 @@ mod tests {
         assert_eq!(cut_at(&windows, 100, 3), [0..3, 3..6]);
         assert_eq!(cut_at(&windows, 100, 100), std::slice::from_ref(&(0..6)));
         assert!(cut_at(&[], 8, 3).is_empty());
+    }
+
+    /// The batches of sentences, each as the numbers of its sentences, if sentence 0 has the number `first`.
+    fn batches(lengths: &[usize], n_together: usize, first: usize) -> Vec<Vec<usize>> {
+        let all = lengths.iter().enumerate();
+        let mut windows: Vec<_> = all.map(|(sentence, n)| window(sentence, *n)).collect();
+        sort_windows(&mut windows, n_together);
+        let number = |window: &WindowInput| first + window.sentence;
+        let numbers = |batch: Range<usize>| windows[batch].iter().map(number).collect();
+        cut_at(&windows, 100, n_together).into_iter().map(numbers).collect()
+    }
+
+    /// Shards begin at a multiple of the size of a group. With bf16 a tag may depend on its batch, so a shard needs the
+    /// batches of the whole file.
+    #[test]
+    fn the_batches_of_a_group_do_not_depend_on_other_sentences() {
+        let lengths: Vec<usize> = (0..70).map(|sentence| 1 + sentence * 37 % 29).collect();
+        let whole = batches(&lengths, 32, 0);
+        let parts = [0..32, 32..64, 64..70].map(|part: Range<usize>| {
+            let first = part.start;
+            batches(&lengths[part], 32, first)
+        });
+        assert_eq!(whole, parts.concat());
+        assert!(whole.len() > 6, "a group has several batches");
     }
 }

@@ -96,7 +96,7 @@ impl Tagger {
         self.tag_batches(sentences, &mut || Ok(()))
     }
 
-    /// Like [`Self::tag_tokens`], but calls `on_batch` after each batch.
+    /// Like [`Self::tag_tokens`], but calls `on_batch` from time to time.
     pub(super) fn tag_batches<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
@@ -115,7 +115,7 @@ impl Tagger {
         self.find_tags_in_batches(sentences, &mut || Ok(()))
     }
 
-    /// Like [`Self::find_tags`], but calls `on_batch` after each batch.
+    /// Like [`Self::find_tags`], but calls `on_batch` from time to time.
     pub(super) fn find_tags_in_batches<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],

@@ -55,7 +55,7 @@ impl TaggerModel {
         self.find_tags_in_batches(on.into(), sentences, on_tagged, &mut || Ok(()))
     }
 
-    /// Like [`Self::tag_each`], but calls `on_batch` after each batch.
+    /// Like [`Self::tag_each`], but calls `on_batch` from time to time.
     pub(crate) fn tag_batches<T: AsRef<str> + Sync>(
         &self,
         on: ReadOn<'_>,
@@ -67,7 +67,7 @@ impl TaggerModel {
         self.read_each(on, sentences, &read, on_tagged, on_batch)
     }
 
-    /// Like [`Self::find_tags`], but calls `on_batch` after each batch.
+    /// Like [`Self::find_tags`], but calls `on_batch` from time to time.
     pub(super) fn find_tags_in_batches<T: AsRef<str> + Sync>(
         &self,
         on: ReadOn<'_>,

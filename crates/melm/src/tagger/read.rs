@@ -4,7 +4,6 @@
 //! between layers. On a GPU, two threads run the device in turns, so that one prepares a batch while the GPU computes that
 //! of the other, and more threads decode. A result never depends on the thread.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +13,7 @@ use std::thread::ScopedJoinHandle;
 use melm_nn::device::{Cpu, Device};
 use melm_nn::tagger::{Decoder, Int8Weights, TaggedBatch, TaggerTape};
 
-use super::batches::cut_batches;
+use super::batches::{cut_batches, sort_windows};
 use super::encode::WindowInput;
 use super::{TaggerModel, Truncation};
 use crate::Error;
@@ -55,7 +54,7 @@ pub(super) type ReadEmissions<'a, R> =
 
 impl TaggerModel {
     /// Calls `read` once for each sentence on some thread, and `on_read` with its result on the calling thread, in any
-    /// order. Calls `on_batch` on the calling thread after each batch, and stops if it fails. Returns the number of
+    /// order. Calls `on_batch` on the calling thread after some sentences, and stops if it fails. Returns the number of
     /// sentences and tokens that were too long for the model.
     ///
     /// A sentence that is longer than the model is read in overlapping windows, and its emissions are joined.
@@ -111,12 +110,7 @@ impl TaggerModel {
             windows.extend(own);
             truncation += of_sentence;
         }
-        // Windows of similar length share a batch, so that threads and blocks of a GPU have similar work. Short batches
-        // fill the gaps at the end better.
-        windows.sort_by_key(|window| {
-            let length = window.pieces.len();
-            (window.sentence / n_together, Reverse((length, window.sentence, window.own.start)))
-        });
+        sort_windows(&mut windows, n_together);
         Ok((windows, truncation))
     }
 }
@@ -233,7 +227,12 @@ impl<R: Send> ReadJob<'_, R> {
         std::thread::scope(|scope| {
             let decode = |_| {
                 let (sender, mut decoder, queue) = (sender.clone(), decoder.clone(), &to_decode);
-                scope.spawn(move || self.read_queue(queue, &mut decoder, &sender))
+                let is_stopped = &is_stopped;
+                scope.spawn(move || {
+                    let outcome = self.read_queue(queue, &mut decoder, &sender);
+                    is_stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    outcome
+                })
             };
             let mut threads: Vec<_> = (0..n_decoders.max(1)).map(decode).collect();
             drop(sender);
@@ -278,10 +277,10 @@ impl<R: Send> ReadJob<'_, R> {
                 done.push((sentence, emissions));
                 Ok(())
             })?;
-            while !done.is_empty() {
-                let rest = done.split_off(done.len().min(SENTENCES_AT_ONCE));
-                // Fails only if all decoders have failed, whose errors `run_and_decode` returns.
-                let _ = emitted.send(std::mem::replace(&mut done, rest));
+            let mut done = done.into_iter().peekable();
+            while done.peek().is_some() {
+                // The queue lives until all threads have ended.
+                let _ = emitted.send(done.by_ref().take(SENTENCES_AT_ONCE).collect());
             }
         }
         Ok(())

@@ -98,9 +98,10 @@ pub(crate) fn augment(
         let mut augment = Augment::new(data.train().clone());
         augment = data.dev().into_iter().cloned().fold(augment, Augment::dev);
         augment = data.text().into_iter().cloned().fold(augment, Augment::unlabelled);
+        augment = data.silver().fold(augment, Augment::silver);
         augment = data.held_out().into_iter().fold(augment, Augment::held_out);
         augment = data.names(limits)?.into_iter().fold(augment, Augment::names);
-        let needs = |plan: &_| AugmentJob::needed_models(plan, data.text().is_some());
+        let needs = |plan: &_| AugmentJob::needed_models(plan, data.has_text());
         let models = settings.models();
         let plan = models.plan(&settings.plan, needs)?;
         let augment = augment.plan(plan).models(models).device(settings.open_device()?);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use melm::augment::Silver;
 use melm::names::NameList;
 use melm_text::{Limits, TextOptions, UnlabelledText};
 use pyo3::prelude::*;
@@ -17,6 +18,15 @@ pub(crate) struct Data {
     text: Option<Py<Text>>,
     held_out: Vec<Py<Text>>,
     names: Vec<NamesInput>,
+    silver: Vec<SilverInput>,
+}
+
+/// Sentences that somebody else labelled: the attributes of a Python object.
+#[derive(FromPyObject)]
+struct SilverInput {
+    name: String,
+    corpus: Py<Corpus>,
+    drops_types: bool,
 }
 
 /// Names of one entity type: the attributes of a Python object. There is either a path or a list of names.
@@ -43,9 +53,22 @@ impl Data {
         self.text.as_ref().map(|text| &text.get().text)
     }
 
+    /// True if there are sentences for a panel of taggers to label or to check.
+    pub(crate) fn has_text(&self) -> bool {
+        self.text.is_some() || !self.silver.is_empty()
+    }
+
     /// Texts whose sentences must not be used.
     pub(crate) fn held_out(&self) -> Vec<UnlabelledText> {
         self.held_out.iter().map(|text| text.get().text.clone()).collect()
+    }
+
+    /// Sentences that somebody else labelled.
+    pub(crate) fn silver(&self) -> impl Iterator<Item = Silver> {
+        self.silver.iter().map(|input| {
+            let silver = Silver::new(&input.name, input.corpus.get().corpus.clone());
+            if input.drops_types { silver.dropping_other_types() } else { silver }
+        })
     }
 
     /// Reads the lists of names. Fails as [`NameList::open`] does.

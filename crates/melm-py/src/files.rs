@@ -52,7 +52,7 @@ pub(crate) fn check(py: Python<'_>, sources: Vec<Py<Source>>) -> PyResult<String
 }
 
 /// A converted file: the endings and contents of its files, and lines about what was changed or left out.
-type Converted = (Vec<(String, Vec<u8>)>, Vec<String>);
+pub(crate) type Converted = (Vec<(String, Vec<u8>)>, Vec<String>);
 
 /// Converts data to the format `to`, or to the one with the ending of `path`, or to that of the input. Tags are written in
 /// `scheme`.
@@ -65,20 +65,25 @@ pub(crate) fn convert(
     scheme: Option<&str>,
     repair: bool,
 ) -> PyResult<Converted> {
-    let wrong = |name: &str, value: &str, error: String| {
-        to_exception(ErrorReport::config(format!("`{name}={value}`: {error}")))
-    };
-    let format = to.map(|to| to.parse::<Format>().map_err(|error| wrong("to", to, error)));
     let parse =
-        |name: &str| name.parse::<Scheme>().map_err(|e| wrong("scheme", name, e.to_string()));
+        |name: &str| name.parse::<Scheme>().map_err(|e| wrong("scheme", name, &e.to_string()));
     let scheme = scheme.map(parse).transpose()?;
-    let format = format.transpose()?;
+    let format = to.map(parse_format).transpose()?;
     py.detach(|| {
         let input = Structure::detect(&source.source, &source.options)?.format();
         let to = host::choose_format(format, path.as_deref(), input)?;
         convert_source(source, to, scheme, repair)
     })
     .map_err(to_exception)
+}
+
+/// Parses the name of a format.
+pub(crate) fn parse_format(to: &str) -> PyResult<Format> {
+    to.parse().map_err(|error: String| wrong("to", to, &error))
+}
+
+fn wrong(argument: &str, value: &str, error: &str) -> PyErr {
+    to_exception(ErrorReport::config(format!("`{argument}={value}`: {error}")))
 }
 
 fn convert_source(

@@ -13,6 +13,7 @@ mod corpus;
 mod data;
 mod error;
 mod files;
+mod pick;
 mod run;
 mod settings;
 mod source;
@@ -34,6 +35,8 @@ mod _melm {
     use crate::error::{ConfigError, DataError, Error, ModelError};
     #[pymodule_export]
     use crate::files::{check, convert, report_html, score};
+    #[pymodule_export]
+    use crate::pick::{PickResult, pick};
     #[pymodule_export]
     use crate::run::run_command;
     #[pymodule_export]

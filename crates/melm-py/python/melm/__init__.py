@@ -15,6 +15,7 @@ from typing import Any
 
 from ._augment import Augmented, Drafts, augment
 from ._melm import ConfigError, Corpus, DataError, Error, ModelError, __version__
+from ._pick import Picked, pick
 from ._tagger import Tagger
 from ._tools import check, convert, read, score, trial
 
@@ -26,11 +27,13 @@ __all__ = [
     "Drafts",
     "Error",
     "ModelError",
+    "Picked",
     "Tagger",
     "__version__",
     "augment",
     "check",
     "convert",
+    "pick",
     "read",
     "score",
     "trial",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union, overload
 
 from . import _melm
-from ._data import Labelled, NamesInput, Unlabelled, extend, log_notes, log_warnings, read_data
+from ._data import Labelled, NamesInput, SilverInput, Unlabelled, extend, log_notes, log_warnings, read_corpus, read_data
 from ._progress import Progress
 from ._settings import Path, fetch_models, make_settings
 
@@ -116,6 +116,8 @@ def augment(
     unlabelled: Optional[Unlabelled] = None,
     held_out: Optional[Unlabelled] = None,
     names: Optional[Mapping[str, Union[Path, Iterable[str]]]] = None,
+    silver: Optional[Mapping[str, Labelled]] = None,
+    silver_drop_types: bool = False,
     seed: int = 1,
     device: str = "auto",
     progress: bool = True,
@@ -132,7 +134,8 @@ def augment(
 
     `train` and `dev` are labelled data, `unlabelled` is text that a panel of taggers labels, and `held_out` has sentences
     that must not be used, such as a test set. `names` maps entity types to lists of names, or to files with a name on each
-    line. `**settings` are keys of the plan with `__` for a dot, such as
+    line. `silver` maps the name of a source, such as `"llm"`, to data that it has labelled and that the panel checks. With
+    `silver_drop_types`, its mentions of types that `train` does not have are dropped instead of refused. `**settings` are keys of the plan with `__` for a dot, such as
     `generate__rounds=5`. With `folder`, an interrupted run can be resumed with the same call.
 
     Raises DataError, ConfigError or ModelError with the messages of the command.
@@ -141,10 +144,12 @@ def augment(
         seed=seed, device=device, threads=threads, precision=precision, preset=preset, config=config,
         model=model, tagger_model=tagger_model, keys=settings,
     )  # fmt: skip
-    fetch_models(chosen, "augment", unlabelled is not None)
+    fetch_models(chosen, "augment", unlabelled is not None or bool(silver))
     data = read_data(train, dev, unlabelled, held_out)
     if names is not None:
         data.names = [_names_of(entity_type, source) for entity_type, source in names.items()]
+    for name, labelled in (silver or {}).items():
+        data.silver.append(SilverInput(name, read_corpus(labelled, f"silver {name}"), silver_drop_types))
     temporary = tempfile.TemporaryDirectory(prefix="melm-") if folder is None else None
     path = os.fspath(folder) if folder is not None else os.path.join(str(temporary and temporary.name), "run")
     with Progress(progress) as shown:

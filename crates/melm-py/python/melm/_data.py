@@ -33,6 +33,15 @@ class NamesInput:
 
 
 @dataclass
+class SilverInput:
+    """Sentences that somebody else labelled."""
+
+    name: str
+    corpus: _melm.Corpus
+    drops_types: bool = False
+
+
+@dataclass
 class Data:
     """The data of a run."""
 
@@ -41,6 +50,7 @@ class Data:
     text: Optional[_melm.Text] = None
     held_out: list[_melm.Text] = field(default_factory=list)
     names: list[NamesInput] = field(default_factory=list)
+    silver: list[SilverInput] = field(default_factory=list)
 
 
 def is_by_language(data: Any) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "DataError",
     "Error",
     "ModelError",
+    "PickResult",
     "Settings",
     "Source",
     "Tagger",
@@ -24,6 +25,7 @@ __all__ = [
     "convert",
     "hub_cache",
     "needed_models",
+    "pick",
     "report_html",
     "run_command",
     "score",
@@ -125,6 +127,16 @@ class AugmentResult:
     def folder(self) -> str: ...
 
 @final
+class PickResult:
+    """The sentences that were picked, the most useful one first."""
+
+    def lines(self) -> str: ...
+    def summary(self) -> str: ...
+    def files(self, path: Optional[str], to: Optional[str]) -> tuple[list[tuple[str, bytes]], list[str]]: ...
+    @staticmethod
+    def lines_path(path: str) -> pathlib.Path: ...
+
+@final
 class Tagger:
     """A tagger and its device."""
 
@@ -147,6 +159,9 @@ class Tagger:
     ) -> tuple[list[list[tuple[int, int, str, float]]], list[str]]: ...
 
 def augment(data: RunData, settings: Settings, folder: str, on_message: OnMessage) -> AugmentResult: ...
+def pick(
+    data: RunData, n: int, settings: Settings, folder: Optional[str], on_message: OnMessage
+) -> PickResult: ...
 def trial(
     data: RunData, size: dict[str, Any], settings: Settings, folder: Optional[str], on_message: OnMessage
 ) -> tuple[str, str]: ...

@@ -26,6 +26,17 @@ class Names(Protocol):
     def names(self) -> list[str]: ...
 
 
+class Silver(Protocol):
+    """Sentences that somebody else labelled."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def corpus(self) -> _melm.Corpus: ...
+    @property
+    def drops_types(self) -> bool: ...
+
+
 class RunData(Protocol):
     """The data of a run."""
 
@@ -39,3 +50,5 @@ class RunData(Protocol):
     def held_out(self) -> list[_melm.Text]: ...
     @property
     def names(self) -> Sequence[Names]: ...
+    @property
+    def silver(self) -> Sequence[Silver]: ...

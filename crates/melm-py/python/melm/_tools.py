@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 
 from . import _melm
 from ._data import Labelled, Unlabelled, log_notes, read_corpus, read_data, read_source
+from ._files import write_files
 from ._progress import Progress
 from ._settings import Path, fetch_models, make_settings
 
@@ -57,14 +58,7 @@ def convert(
             raise _melm.ConfigError("this format has several files; pass `path`")
         extension, content = files[0]
         return content if extension in ("spacy", "parquet") else content.decode()
-    stem = os.path.splitext(target)[0]
-    paths = [target] if len(files) == 1 else [f"{stem}.{extension}" for extension, _ in files]
-    for one in paths:
-        if os.path.exists(one) and not force:
-            raise _melm.ConfigError(f"`{one}` exists already; pass `force=True` to replace it")
-    for one, (_, content) in zip(paths, files):
-        with open(one, "wb") as file:
-            file.write(content)
+    write_files(target, files, force)
     return None
 
 

@@ -2,16 +2,16 @@
 """Compile the CUDA kernels with NVRTC, without a GPU. Prints registers and spills of each kernel.
 
     pip install nvidia-cuda-nvrtc-cu12
-    python3 tools/check_kernels.py [HEAD_SIZE=64 HIDDEN=768 ROTARY=1 …]
+    python3 tools/check_kernels.py [--nvrtc libnvrtc.so.12] [HEAD_SIZE=64 HIDDEN=768 ROTARY=1 …]
 
-Fails if a kernel does not compile, or spills registers to memory.
+Fails if a kernel does not compile, or spills registers to memory. `--nvrtc` names the library, for other versions of CUDA
+(such as 11.8, in the package nvidia-cuda-nvrtc-cu11); without it, the installed package is used.
 """
+import argparse
 import ctypes
 import re
 import sys
 from pathlib import Path
-
-import nvidia.cuda_nvrtc
 
 KERNELS = Path(__file__).parent.parent / "crates/melm-nn/src/cuda/kernels"
 # The constants that `program.rs` defines: the shape of XLM-R base.
@@ -37,10 +37,20 @@ def compile_kernels(nvrtc, path, constants):
     return is_compiled, log.value.decode()
 
 
+def installed_nvrtc():
+    """Return the path of the library in the installed package."""
+    import nvidia.cuda_nvrtc
+
+    return str(next((Path(nvidia.cuda_nvrtc.__path__[0]) / "lib").glob("libnvrtc.so.*")))
+
+
 def main():
-    constants = CONSTANTS | dict(argument.split("=") for argument in sys.argv[1:])
-    folder = Path(nvidia.cuda_nvrtc.__path__[0]) / "lib"
-    nvrtc = ctypes.CDLL(str(next(folder.glob("libnvrtc.so.*"))))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nvrtc", help="the path of the NVRTC library")
+    parser.add_argument("constants", nargs="*", metavar="NAME=VALUE", help="for example HEAD_SIZE=64")
+    arguments = parser.parse_args()
+    constants = CONSTANTS | dict(constant.split("=") for constant in arguments.constants)
+    nvrtc = ctypes.CDLL(arguments.nvrtc or installed_nvrtc())
     is_good = True
     for path in sorted(KERNELS.glob("*.cu")):
         is_compiled, log = compile_kernels(nvrtc, path, constants)

@@ -40,12 +40,27 @@ struct __align__(16) Tiles {
 };
 
 #if BF16 && !defined(EMULATED)
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
 // Two numbers in f16, in one register.
 DEVICE u32 to_halves(float low, float high) {
     u32 halves;
     asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
     return halves;
 }
+#else
+// The nearest number from -65504 to 65504. A NaN stays a NaN.
+DEVICE float clamp_to_f16(float x) {
+    asm("max.NaN.f32 %0, %0, 0fC77FE000; min.NaN.f32 %0, %0, 0f477FE000;" : "+f"(x));
+    return x;
+}
+
+// Compilers before CUDA 12.1 do not know the instruction above.
+DEVICE u32 to_halves(float low, float high) {
+    u32 halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(clamp_to_f16(high)), "f"(clamp_to_f16(low)));
+    return halves;
+}
+#endif
 
 // sum += left right
 DEVICE void multiply_add(Sum& sum, const Left& left, u32 right_0, u32 right_1) {

@@ -43,6 +43,8 @@ struct KeptWords {
 // that begins at row `from`, store(i, buffer) writes it to shared memory, use(buffer, from) works on the pair.
 template <class Load, class Store, class Use>
 DEVICE void for_each_tile(u32 from, u32 end, Load load, Store store, Use use) {
+    // Registers cannot be indexed by a variable. Each tile has a constant index, so that it does not lie on the stack.
+#pragma unroll
     for (u32 i = 0; i < 2; i++) load(i, from), store(i, 0);
     for (u32 buffer = 0; from < end; from += TILE) {
         u32 next = from + TILE;
@@ -55,7 +57,7 @@ DEVICE void for_each_tile(u32 from, u32 end, Load load, Store store, Use use) {
         } else {
             use(buffer, from);
             __syncthreads();
-            for (u32 i = 0; i < 2 && next < end; i++) load(i, next), store(i, buffer);
+            if (next < end) load(0, next), store(0, buffer), load(1, next), store(1, buffer);
         }
     }
 }

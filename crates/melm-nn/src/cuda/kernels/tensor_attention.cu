@@ -313,6 +313,7 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
     u32 end = heads.end_seen(task, n_keys);
     TileQuads quads[2];
     Query query;
+    bool has_query;
     u32 words[OWN / 32];
     // The gradients of a tile are scaled by those up to the tile, so that no sum gets larger numbers than f16 holds. When
     // a tile lowers the scale, the sums so far are scaled too. All warps load the same queries and get the same scale.
@@ -323,7 +324,9 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
         if (i == 0) {
             quads[i].load(count, heads.qkv, [&](u32 r) { return heads.at(row + r, 0); });
             u32 r = threadIdx.x % TILE;
-            query = r < count ? in.queries[value_at(row + r)] : no_query();
+            // Each thread loads some query: a condition here would wait for the load.
+            has_query = r < count;
+            query = in.queries[value_at(row + min(r, count - 1))];
 #pragma unroll
             for (u32 w = 0; w < OWN / 32; w++)
                 words[w] = r < count ? kept_word(heads, row + r, task.first / 32 + w) : 0;
@@ -333,13 +336,16 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
     };
     auto store = [&](u32 i, u32 buffer) {
         if (i == 0) {
+            if (!has_query) query = no_query();
             float before = largest == 0.0f ? 0.0f : gradient_scale;
             largest = fmaxf(largest, warp_max(query.largest));
             gradient_scale = scale_of(largest);
             shrink = before == 0.0f ? 1.0f : gradient_scale / before;
-            query.mean *= gradient_scale * SCORE_SCALE;
+            // A change of `query` itself would wait for the load too.
+            Query scaled = query;
+            scaled.mean *= gradient_scale * SCORE_SCALE;
             if (threadIdx.x < TILE) {
-                shared.queries[buffer][threadIdx.x] = query;
+                shared.queries[buffer][threadIdx.x] = scaled;
 #pragma unroll
                 for (u32 w = 0; w < OWN / 32; w++) shared.kept[buffer][threadIdx.x][w] = words[w];
             }

@@ -1,105 +1,116 @@
-//! Copies from GPU memory to CPU memory that run while the CPU continues.
-#![expect(unsafe_code, reason = "the driver is a C library")]
+//! Copies from GPU memory to CPU memory that run while the CPU continues: which of their memory is in use.
 
-use super::driver::{check, cuda_error};
-use super::gpu::Download;
 use crate::error::Error;
-use cudarc::driver::{result, sys};
-use std::ffi::c_void;
+use std::sync::{Arc, Weak};
 
-/// Page-locked CPU memory for copies from the GPU. Several copies can be under way.
-#[derive(Default)]
-pub(super) struct Downloads {
-    slots: Vec<Slot>,
+/// A copy from GPU memory to CPU memory that is under way. When it is dropped, its memory is free for other copies.
+#[must_use]
+pub(super) struct Download {
+    index: usize,
+    pub(super) n_bytes: usize,
+    _user: Arc<()>,
 }
 
-/// The memory of one copy.
-struct Slot {
-    at: *mut c_void,
+/// The memory of copies, which later copies use again. `M` is the memory of one copy. The copies run in the order in which
+/// they begin, so that a copy may begin while the one that had its memory before is still under way.
+pub(super) struct Downloads<M> {
+    slots: Vec<Slot<M>>,
+}
+
+struct Slot<M> {
+    memory: M,
     n_bytes: usize,
-    /// The event that the GPU records when the copy is done.
-    done: sys::CUevent,
-    is_used: bool,
+    /// Upgrades as long as the [`Download`] exists.
+    user: Weak<()>,
 }
 
-impl Slot {
-    fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
-        if self.n_bytes < n_bytes {
-            self.release();
-            // SAFETY: a context is current.
-            self.at = unsafe { result::malloc_host(n_bytes, 0) }
-                .map_err(|error| cuda_error("pinned memory", &error))?;
-            self.n_bytes = n_bytes;
-        }
-        Ok(())
-    }
+/// The smallest memory of a copy, in bytes: one page.
+const MIN_BYTES: usize = 1 << 12;
 
-    fn release(&mut self) {
-        if self.n_bytes > 0 {
-            // SAFETY: the memory was allocated in `reserve`, and no copy to it is running.
-            let _ = unsafe { result::free_host(self.at) };
-            self.n_bytes = 0;
-        }
+impl<M> Default for Downloads<M> {
+    fn default() -> Self {
+        Self { slots: Vec::new() }
     }
 }
 
-impl Downloads {
-    /// Starts a copy of `n_bytes` bytes at `from`, after all earlier work of the stream.
-    ///
-    /// # Safety
-    /// The context of the stream is current, and the caller owns `n_bytes` bytes at `from`.
-    pub(super) unsafe fn begin(
+impl<M> Downloads<M> {
+    /// Starts a copy of `n_bytes` bytes: calls `copy` with the memory for it, which may have more bytes. If no memory is
+    /// free, allocates some with `allocate`, which takes the number of bytes. This is a power of two, so that there are only
+    /// few sizes.
+    pub(super) fn begin(
         &mut self,
-        from: u64,
         n_bytes: usize,
-        stream: sys::CUstream,
+        allocate: impl FnOnce(usize) -> Result<M, Error>,
+        copy: impl FnOnce(&mut M) -> Result<(), Error>,
     ) -> Result<Download, Error> {
-        let free = self.slots.iter().position(|slot| !slot.is_used);
-        let index = free.unwrap_or(self.slots.len());
-        if free.is_none() {
-            let done = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
-                .map_err(|error| cuda_error("an event", &error))?;
-            let at = std::ptr::null_mut();
-            self.slots.push(Slot { at, n_bytes: 0, done, is_used: false });
-        }
+        let is_free = |slot: &Slot<M>| slot.user.strong_count() == 0 && slot.n_bytes >= n_bytes;
+        let free = (0..self.slots.len()).filter(|index| is_free(&self.slots[*index]));
+        let index = if let Some(index) = free.min_by_key(|index| self.slots[*index].n_bytes) {
+            index
+        } else {
+            let n_bytes = n_bytes.next_power_of_two().max(MIN_BYTES);
+            self.slots.push(Slot { memory: allocate(n_bytes)?, n_bytes, user: Weak::new() });
+            self.slots.len() - 1
+        };
         let slot = &mut self.slots[index];
-        slot.reserve(n_bytes)?;
-        // SAFETY: the slot has room. Nothing reads it before the event.
-        unsafe {
-            let out = std::slice::from_raw_parts_mut(slot.at.cast::<u8>(), n_bytes);
-            check("a copy from it", result::memcpy_dtoh_async(out, from, stream))?;
-            check("an event", result::event::record(slot.done, stream))?;
+        copy(&mut slot.memory)?;
+        let user = Arc::new(());
+        slot.user = Arc::downgrade(&user);
+        Ok(Download { index, n_bytes, _user: user })
+    }
+
+    /// Returns the memory of a copy.
+    pub(super) fn memory(&self, download: &Download) -> &M {
+        &self.slots[download.index].memory
+    }
+
+    /// Removes all memory and returns it.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = M> {
+        self.slots.drain(..).map(|slot| slot.memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(downloads: &mut Downloads<Vec<u8>>, n_bytes: usize) -> Download {
+        downloads.begin(n_bytes, |n| Ok(vec![0; n]), |_| Ok(())).expect("enough memory")
+    }
+
+    fn sizes(downloads: &mut Downloads<Vec<u8>>) -> Vec<usize> {
+        downloads.drain().map(|memory| memory.len()).collect()
+    }
+
+    #[test]
+    fn the_memory_of_a_dropped_download_is_used_again() {
+        let mut downloads = Downloads::default();
+        for n_bytes in [5000, 8192, 100, 4097] {
+            drop(begin(&mut downloads, n_bytes));
         }
-        slot.is_used = true;
-        Ok(Download { index, n_bytes })
+        assert_eq!(sizes(&mut downloads), [8192]);
     }
 
-    /// Returns the event that the GPU records when a copy is done.
-    pub(super) fn done(&self, download: &Download) -> sys::CUevent {
-        self.slots[download.index].done
+    #[test]
+    fn downloads_under_way_have_their_own_memory() {
+        let mut downloads = Downloads::default();
+        let (first, second) = (begin(&mut downloads, 5000), begin(&mut downloads, 0));
+        assert_ne!(first.index, second.index);
+        drop(first);
+        // The memory of the second one is too small, and in use.
+        let third = begin(&mut downloads, 9000);
+        assert_eq!(downloads.memory(&third).len(), 16_384);
+        assert_eq!(begin(&mut downloads, 10).n_bytes, 10);
+        assert_eq!(sizes(&mut downloads), [8192, 4096, 16_384]);
     }
 
-    /// Returns the bytes of a copy, and frees its memory for other copies.
-    ///
-    /// # Safety
-    /// The event of the copy has been recorded.
-    pub(super) unsafe fn take(&mut self, download: &Download, out: &mut [u8]) {
-        let slot = &mut self.slots[download.index];
-        assert_eq!(out.len(), download.n_bytes, "as many bytes as `begin` asked for");
-        // SAFETY: the copy is done, as the caller guarantees, and has written this many bytes.
-        out.copy_from_slice(unsafe { std::slice::from_raw_parts(slot.at.cast::<u8>(), out.len()) });
-        slot.is_used = false;
-    }
-
-    /// Frees all memory.
-    ///
-    /// # Safety
-    /// No copy is running, and no other method is called afterwards.
-    pub(super) unsafe fn close(&mut self) {
-        for mut slot in self.slots.drain(..) {
-            slot.release();
-            // SAFETY: the event was created in `begin`.
-            let _ = unsafe { result::event::destroy(slot.done) };
+    #[test]
+    fn a_download_that_fails_occupies_no_memory() {
+        let mut downloads = Downloads::default();
+        let lost = || Err(Error::Cuda { what: "a copy from it", reason: "it is lost".to_owned() });
+        for _ in 0..2 {
+            assert!(downloads.begin(8, |n| Ok(vec![0; n]), |_| lost()).is_err());
         }
+        assert_eq!(sizes(&mut downloads), [4096]);
     }
 }

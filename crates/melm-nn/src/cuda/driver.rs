@@ -3,9 +3,10 @@
 
 use super::blas::Blas;
 use super::commands::{Command, CommandList, GraphKey};
-use super::downloads::Downloads;
-use super::gpu::{Download, Function, Gpu, Launch};
+use super::downloads::{Download, Downloads};
+use super::gpu::{Function, Gpu, Launch};
 use super::graphs::{Graphs, MIN_DRIVER_VERSION};
+use super::pinned::PinnedMemory;
 use super::product::Product;
 use super::program::{KernelConfig, Program};
 use super::settings::{CudaSettings, GraphCounts, MemorySize, Precision};
@@ -28,7 +29,7 @@ pub(super) struct DriverGpu {
     blas: Blas,
     functions: Mutex<Vec<sys::CUfunction>>,
     budget: Mutex<MemoryBudget>,
-    downloads: Mutex<Downloads>,
+    downloads: Mutex<Downloads<PinnedMemory>>,
     /// The CUDA graphs; `None` if every kernel is launched on its own.
     graphs: Option<Mutex<Graphs>>,
 }
@@ -206,7 +207,8 @@ impl Drop for DriverGpu {
                     graphs.get_mut().unwrap_or_else(PoisonError::into_inner).close();
                 }
                 self.blas.close();
-                self.downloads.get_mut().unwrap_or_else(PoisonError::into_inner).close();
+                let downloads = self.downloads.get_mut().unwrap_or_else(PoisonError::into_inner);
+                downloads.drain().for_each(|memory| memory.close());
                 let _ = result::stream::destroy(self.stream);
                 let _ = result::primary_ctx::release(self.device);
             }
@@ -287,19 +289,26 @@ impl Gpu for DriverGpu {
     fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error> {
         self.bind()?;
         let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the context is current, and the caller owns `n_bytes` bytes at `from`.
-        unsafe { downloads.begin(from, n_bytes, self.stream) }
+        // SAFETY: the context is current.
+        let allocate = |n_bytes| unsafe { PinnedMemory::new(n_bytes) };
+        downloads.begin(n_bytes, allocate, |memory| {
+            // SAFETY: the context is current, and the caller owns `n_bytes` bytes at `from`. There is only one stream, and
+            // `end_download` reads the memory after the event.
+            unsafe { memory.begin_copy(from, n_bytes, self.stream) }
+        })
     }
 
     fn end_download(&self, download: Download, out: &mut [u8]) -> Result<(), Error> {
         self.bind()?;
         let downloads = || self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(out.len(), download.n_bytes, "as many bytes as `begin_download` asked for");
         // Other downloads can begin and end while this thread waits.
-        let done = downloads().done(&download);
-        // SAFETY: the event lives as long as `self`, and the bytes are read after it.
+        let done = downloads().memory(&download).done();
+        // SAFETY: the event lives as long as `self`. The bytes are read after it has completed, and no other copy gets their
+        // memory before `download` is dropped.
         unsafe {
             check("the work before a copy", result::event::synchronize(done))?;
-            downloads().take(&download, out);
+            downloads().memory(&download).read(out);
         }
         Ok(())
     }

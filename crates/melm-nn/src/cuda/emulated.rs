@@ -3,7 +3,8 @@
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
 use super::commands::{CommandList, GraphKey};
-use super::gpu::{Download, Function, Gpu, Launch};
+use super::downloads::{Download, Downloads};
+use super::gpu::{Function, Gpu, Launch};
 use super::product::{MIN_TF32_TERMS, Operand, Product};
 use super::program::{KernelConfig, Program};
 use super::settings::{CudaSettings, GraphCounts, MemorySize, Precision};
@@ -38,9 +39,8 @@ struct State {
     functions: Vec<Run>,
     /// The number of uploads so far.
     n_uploads: usize,
-    /// The bytes copied by `begin_download`, by the index of the download.
-    downloads: HashMap<usize, Vec<u8>>,
-    n_downloads: usize,
+    /// The bytes copied by `begin_download`.
+    downloads: Downloads<Vec<u8>>,
     /// The last command list for each graph key.
     graphs: HashMap<GraphKey, CommandList>,
     counts: GraphCounts,
@@ -215,16 +215,18 @@ impl Gpu for EmulatedGpu {
     fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error> {
         let mut bytes = vec![0; n_bytes];
         self.download(from, &mut bytes)?;
-        let mut state = self.state();
-        let index = state.n_downloads;
-        state.n_downloads += 1;
-        state.downloads.insert(index, bytes);
-        Ok(Download { index, n_bytes })
+        self.state().downloads.begin(
+            n_bytes,
+            |n_bytes| Ok(vec![0; n_bytes]),
+            |memory| {
+                memory[..n_bytes].copy_from_slice(&bytes);
+                Ok(())
+            },
+        )
     }
 
     fn end_download(&self, download: Download, out: &mut [u8]) -> Result<(), Error> {
-        let bytes = self.state().downloads.remove(&download.index).expect("a download under way");
-        out.copy_from_slice(&bytes);
+        out.copy_from_slice(&self.state().downloads.memory(&download)[..download.n_bytes]);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! implements it on the CPU, for tests.
 
 use super::commands::{CommandList, GraphKey};
+use super::downloads::Download;
 use super::product::Product;
 use super::program::{KernelConfig, Program};
 use super::settings::{GraphCounts, MemorySize};
@@ -22,13 +23,6 @@ pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     /// The number of threads in each block.
     pub(super) n_threads: u32,
-}
-
-/// A copy from GPU memory to CPU memory that is under way: the index of its memory, and its size.
-#[must_use]
-pub(super) struct Download {
-    pub(super) index: usize,
-    pub(super) n_bytes: usize,
 }
 
 /// A GPU with one stream. Operations run in the order of the calls.
@@ -59,7 +53,7 @@ pub(super) trait Gpu: Send + Sync {
     fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error>;
 
     /// Waits for a copy started by [`Self::begin_download`], but not for work submitted after it. Writes the bytes to
-    /// `out`.
+    /// `out`, which has as many.
     fn end_download(&self, download: Download, out: &mut [u8]) -> Result<(), Error>;
 
     /// Copies within GPU memory.

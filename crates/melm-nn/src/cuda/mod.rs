@@ -13,7 +13,8 @@
 //! | `mod.rs`, `settings.rs` | [`Cuda`]: an open GPU with its kernels and workspace; [`CudaSettings`] |
 //! | `library.rs` | finds and loads the driver, NVRTC and cuBLASLt |
 //! | `gpu.rs` | the trait `Gpu`: memory, kernel launches, matrix products |
-//! | `driver.rs`, `downloads.rs` | implement `Gpu` with the CUDA driver |
+//! | `driver.rs`, `pinned.rs` | implement `Gpu` with the CUDA driver; its memory for copies to the CPU |
+//! | `downloads.rs` | which memory for copies to the CPU is in use |
 //! | `emulated.rs` | implements `Gpu` on the CPU, for tests without a GPU |
 //! | `program.rs`, `compile.rs` | the kernel sources; their compilation with NVRTC and the cache of compiled kernels |
 //! | `kernels.rs` | launches kernels or records the launches |
@@ -57,6 +58,7 @@ mod masked_lm;
 mod memory;
 mod moments;
 mod pass;
+mod pinned;
 mod plan_key;
 mod predict;
 mod product;

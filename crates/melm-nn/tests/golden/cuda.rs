@@ -1,12 +1,14 @@
 //! Runs the golden tests on a real GPU if there is one, else on an emulated GPU.
 
 use crate::support::{Bench, Device, RELATIVE, assert_close, relative_error};
+use crate::tagger::TaggerBench;
 use crate::{added_rows, steps, tagger, tagger_invariants, tiny};
 use melm_nn::Error;
 use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{AllowedPieces, MaskedBatch, MaskedLm, PieceSets, Predictions};
+use melm_nn::tagger::TaggedBatch;
 
 /// The relative tolerance for bf16, whose significand has eight bits.
 pub(crate) const ROUGH: f32 = 2e-2;
@@ -310,4 +312,19 @@ fn constrained_crfs_equal_the_cpu() {
     };
     let wanted = train(Device::cpu(2));
     on_gpu(&settings(Precision::F32), |device| assert_same(&train(device()), &wanted, RELATIVE));
+}
+
+/// A long sentence can have windows whose tokens all belong to other windows.
+#[test]
+fn a_batch_without_tokens_has_no_emissions() {
+    let mut batch = TaggedBatch::default();
+    batch.push(1, &[2, 5, 7, 3], &[], &[]);
+    on_gpu(&settings(Precision::Bf16), |device| {
+        let TaggerBench { device, model, mut tape, .. } = tagger_invariants::constrained(device());
+        for batch in [&batch, &TaggedBatch::default()] {
+            let mut emissions = vec![1.0];
+            model.emissions(&device, batch, &mut tape, &mut emissions).unwrap();
+            assert!(emissions.is_empty());
+        }
+    });
 }

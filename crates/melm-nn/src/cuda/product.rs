@@ -163,10 +163,12 @@ impl Product {
         }
     }
 
-    /// Panics if the operands differ in type, or if the product would read or write outside its spans.
+    /// Panics if the operands differ in type, if the bias has not `n` numbers, or if the product would read or write outside
+    /// its spans.
     pub(super) fn check(&self) {
         let Self { m, n, k, a, b, n_batches, .. } = *self;
         assert_eq!(a.values.element_size, b.values.element_size, "operands of one type");
+        assert!([0, n].contains(&self.bias.len()), "{self:?} has a bias of another length");
         let end = |rows: usize, columns: usize, row: usize, batch: usize| match (rows, columns) {
             (0, _) | (_, 0) => 0,
             _ => (n_batches - 1) * batch + (rows - 1) * row + columns,
@@ -206,6 +208,16 @@ mod tests {
         assert_eq!(batch.a.values.address, of_layer(1).a.values.address);
         assert_eq!(batch.out.len(), 220);
         batch.check();
+    }
+
+    #[test]
+    fn a_bias_has_as_many_numbers_as_the_output_has_columns() {
+        let product = of_layer(1);
+        product.with_bias(Span::new(4096, 5)).check();
+        for len in [1, 4, 6] {
+            let product = product.with_bias(Span::new(4096, len));
+            assert!(std::panic::catch_unwind(|| product.check()).is_err(), "{len}");
+        }
     }
 
     #[test]

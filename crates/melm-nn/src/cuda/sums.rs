@@ -62,7 +62,15 @@ impl PartialRows {
     }
 }
 
+/// Partial sums begin at multiples of this many numbers, so that kernels can write and read them as vectors.
+const VECTOR: usize = 4;
+
 impl PartialSums {
+    /// Returns the length of the memory that [`Self::take`] uses for `n_partials` rows of `width` numbers.
+    pub(super) fn n_taken(n_partials: usize, width: usize) -> usize {
+        (n_partials * width).next_multiple_of(VECTOR)
+    }
+
     /// Creates an empty list of sums. `partial` is the memory for the partial sums.
     pub(super) fn new(partial: Span<f32>) -> Self {
         Self { partial, used: 0, list: Vec::new() }
@@ -72,8 +80,8 @@ impl PartialSums {
     /// takes.
     pub(super) fn take(&mut self, n_partials: usize, width: usize) -> PartialRows {
         let start = self.used;
-        self.used += n_partials * width;
-        let span = self.partial.slice(start..self.used);
+        self.used += Self::n_taken(n_partials, width);
+        let span = self.partial.slice(start..start + n_partials * width);
         PartialRows { span, start, n_partials, width }
     }
 
@@ -111,5 +119,23 @@ impl PartialSums {
         let grid = Grid::new(blocks, FINISH_THREADS);
         launch!(kernels, FinishSums, grid, buffer.staged(list), self.partial, gradient);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tagger with three tags takes sums whose number is no multiple of four before those of the encoder.
+    #[test]
+    fn all_partial_sums_begin_at_multiples_of_vectors() {
+        let sizes = [(5, 3), (1, 1), (2, 8), (3, 7)];
+        let n_all = sizes.iter().map(|(n, width)| PartialSums::n_taken(*n, *width)).sum();
+        let mut sums = PartialSums::new(Span::new(4096, n_all));
+        for (n_partials, width) in sizes {
+            let rows = sums.take(n_partials, width);
+            assert_eq!((rows.start % VECTOR, rows.span.address % 16), (0, 0));
+            assert_eq!(rows.span.len(), n_partials * width);
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::memory::{Arena, Staged, bytes_mut};
 use super::pass::{Pass, PassSetup};
 use super::program::ROWS_PER_SUM;
 use super::span::Span;
+use super::sums::PartialSums;
 use super::tape::Tape;
 use super::transform::TransformTape;
 use super::views::TaggerView;
@@ -121,8 +122,8 @@ impl TaggerHeadTape {
         let n = model.n_tags;
         let n_chains = if model.chain.is_some() { batch.sentences().n_sentences() } else { 0 };
         let (n_padded, width) = (n_transformed(model, batch), model.encoder.config().hidden_size);
-        n * batch.n_tokens().div_ceil(ROWS_PER_SUM)
-            + n_chains * (n * n + 2 * n)
+        PartialSums::n_taken(batch.n_tokens().div_ceil(ROWS_PER_SUM), n)
+            + PartialSums::n_taken(n_chains, n * n + 2 * n)
             + TransformTape::n_partials(n_padded, width)
     }
 }

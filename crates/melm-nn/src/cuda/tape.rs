@@ -6,6 +6,7 @@ use super::kernels::Argument;
 use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
 use super::span::{FloatSpan, Span};
+use super::sums::PartialSums;
 use super::weights::GpuWeights;
 use crate::architecture::{FeedForward, Residual};
 use crate::config::Config;
@@ -181,8 +182,10 @@ impl Tape {
             FeedForward::Gated => 0,
         };
         let qkv = if family.has_biases { 3 * hidden } else { 0 };
-        let layer = 2 * n_norm_sums * hidden * norm + (inner + qkv) * columns;
-        3 * hidden * norm + config.n_layers * layer
+        let n_taken = PartialSums::n_taken;
+        let layer = 2 * n_taken(norm, n_norm_sums * hidden) + n_taken(columns, inner);
+        let qkv = n_taken(config.n_layers * columns, qkv);
+        n_taken(norm, 3 * hidden) + config.n_layers * layer + qkv
     }
 
     /// With [`Residual::Sum`], the running sum of the parts. It starts as the output of the embedding layer, in whose

@@ -6,6 +6,7 @@ use super::memory::Arena;
 use super::pass::Pass;
 use super::program::{ROWS_PER_SUM, norm_rows};
 use super::span::{FloatSpan, Span};
+use super::sums::PartialSums;
 use super::tape::{NormTape, Tape};
 use super::to_u32;
 use crate::error::Error;
@@ -41,7 +42,8 @@ impl TransformTape {
 
     /// Returns the length of the buffer for the partial sums that the backward pass writes.
     pub(super) fn n_partials(n: usize, width: usize) -> usize {
-        3 * width * n.div_ceil(norm_rows(width)) + width * n.div_ceil(ROWS_PER_SUM)
+        PartialSums::n_taken(n.div_ceil(norm_rows(width)), 3 * width)
+            + PartialSums::n_taken(n.div_ceil(ROWS_PER_SUM), width)
     }
 
     /// Returns the output in the type that products read.

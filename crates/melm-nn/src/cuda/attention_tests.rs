@@ -2,11 +2,11 @@
 //! the kernels on tensor cores with the others where there is dropout.
 
 use super::attention::{AttentionBackward, AttentionQuery};
+use super::dropout_bits::DropoutBits;
 use super::emulated::EmulatedGpu;
 use super::forward::{Heads, NO_WINDOW};
 use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
-use super::kept::Kept;
 use super::kernels::{Grid, KernelDropout, Kernels, launch};
 use super::memory::{DeviceBuffer, StagingBuffer, download_floats, upload_floats};
 use super::program::{Kernel, KernelConfig, Switches};
@@ -143,13 +143,13 @@ impl Attention<'_> {
         let d = array(n_rows * hidden)?;
         upload_floats(&*gpu, self.qkv, rows.span())?;
         upload_floats(&*gpu, self.d_context, d.span())?;
-        let mut kept = DeviceBuffer::empty(&gpu);
-        let kept = kept.lay_out(size_of::<f32>(), |arena| {
+        let mut dropout_bits = DeviceBuffer::empty(&gpu);
+        let dropout_bits = dropout_bits.lay_out(size_of::<f32>(), |arena| {
             let length = self.dropout.as_ref().map_or(0, |_| inputs.max_length);
-            Kept::lay_out(arena, config, n_rows, length)
+            DropoutBits::lay_out(arena, config, n_rows, length)
         })?;
         if let Some(dropout) = &self.dropout {
-            kept.compute(&kernels, config, dropout, &inputs)?;
+            dropout_bits.compute(&kernels, config, dropout, &inputs)?;
         }
         let n_frequencies = inputs.frequencies.len() / config.n_layers;
         let heads = Heads {
@@ -158,7 +158,7 @@ impl Attention<'_> {
             dropout: self.dropout.as_ref().map_or(KernelDropout::NONE, |dropout| {
                 KernelDropout::new(dropout, layer, Site::Attention)
             }),
-            kept,
+            dropout_bits,
             frequencies: inputs
                 .frequencies
                 .slice(layer * n_frequencies..(layer + 1) * n_frequencies),

@@ -162,7 +162,7 @@ impl Pass<'_> {
         let product = weight_product(d.attention_output, layer.context, output, sink);
         products.attention_output.extend(product);
         let attention = AttentionBackward {
-            heads: self.heads(layer, tape.kept, index),
+            heads: self.heads(layer, tape.dropout_bits, index),
             grid: self.inputs.attention_grid(self.config(), 2),
             inputs: self.inputs,
             context: layer.context_f32,

@@ -1,6 +1,6 @@
 //! The forward pass of the encoder.
 
-use super::kept::Kept;
+use super::dropout_bits::DropoutBits;
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
@@ -26,7 +26,7 @@ pub(super) struct Heads {
     pub(super) dropout: KernelDropout,
     /// The frequencies of rotary positions; empty if the model has none.
     pub(super) frequencies: Span<f32>,
-    pub(super) kept: Kept,
+    pub(super) dropout_bits: DropoutBits,
 }
 
 impl Argument for Heads {}
@@ -79,7 +79,7 @@ impl Pass<'_> {
             to_u32(config.first_position()),
             tape.embedded.normed,
         );
-        tape.kept.compute(&self.kernels, config, &self.dropout, &self.inputs)?;
+        tape.dropout_bits.compute(&self.kernels, config, &self.dropout, &self.inputs)?;
         for (index, params) in encoder.layers.iter().enumerate() {
             self.forward_layer(tape, index, params)?;
         }
@@ -93,7 +93,7 @@ impl Pass<'_> {
         let input = tape.attention_operand(x.normed.y, x.operand);
         self.linear(input, &params.qkv, layer.qkv, weights.master(&params.qkv.bias))?;
         self.rotate(layer, index)?;
-        let heads = self.heads(layer, tape.kept, index);
+        let heads = self.heads(layer, tape.dropout_bits, index);
         let kernel = if self.inputs.block.uses_tensor_cores {
             Kernel::TensorAttentionForward
         } else {
@@ -207,14 +207,19 @@ impl Pass<'_> {
         Grid::new([width.div_ceil(256), self.n_rows.div_ceil(ROWS_AT_ONCE), 1], 256)
     }
 
-    pub(super) fn heads(&self, layer: &LayerTape, kept: Kept, index: usize) -> Heads {
+    pub(super) fn heads(
+        &self,
+        layer: &LayerTape,
+        dropout_bits: DropoutBits,
+        index: usize,
+    ) -> Heads {
         let config = self.config();
         Heads {
             qkv: layer.qkv,
             scale: 1.0 / ((config.hidden_size / config.n_heads) as f32).sqrt(),
             dropout: KernelDropout::new(&self.dropout, index, Site::Attention),
             frequencies: self.frequencies(index),
-            kept: kept.of_layer(index, config.n_layers),
+            dropout_bits: dropout_bits.of_layer(index, config.n_layers),
             window: config.window(index).map_or(NO_WINDOW, |window| to_u32(window).min(NO_WINDOW)),
         }
     }

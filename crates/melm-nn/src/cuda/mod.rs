@@ -23,7 +23,7 @@
 //! | `inputs.rs`, `tape.rs` | the lists of a batch that kernels read; the activation buffers of a pass |
 //! | `pass.rs` | prepares a pass: weights, inputs, buffers, gradients |
 //! | `forward.rs`, `backward.rs` | the forward and the backward pass of the encoder |
-//! | `attention.rs`, `kept.rs`, `weight_products.rs` | attention's backward pass; its dropout; the gradients of weights |
+//! | `attention.rs`, `dropout_bits.rs`, `weight_products.rs` | attention's backward pass; its dropout; the gradients of weights |
 //! | `transform.rs` | the dense layer and the norm of a head |
 //! | `masked_lm.rs`, `predict.rs` | the masked language model: training and prediction |
 //! | `tagger.rs` | the tagger: training and emissions |
@@ -44,6 +44,7 @@ mod commands;
 mod compile;
 mod downloads;
 mod driver;
+mod dropout_bits;
 #[cfg(feature = "emulated")]
 mod emulated;
 mod forward;
@@ -51,7 +52,6 @@ mod gpu;
 mod gradients;
 mod graphs;
 mod inputs;
-mod kept;
 mod kernels;
 mod library;
 mod masked_lm;

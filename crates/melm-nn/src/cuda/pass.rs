@@ -6,9 +6,9 @@
 //! running out of memory leaves gradients and weights unchanged.
 
 use super::backward::GradientSink;
+use super::dropout_bits::DropoutBits;
 use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
-use super::kept::Kept;
 use super::kernels::Kernels;
 use super::memory::{Arena, Staged, ToBytes};
 use super::span::Span;
@@ -119,7 +119,7 @@ impl<'a> PassSetup<'a> {
             let sums = PartialSums::new(arena.span(n_partials));
             // The size of these bits depends on the longest sentence. They come last, so that the addresses of all other
             // buffers, and with them CUDA graphs, depend only on the numbers of rows.
-            tape.kept = Kept::lay_out_training(arena, config, n_rows, max_length);
+            tape.dropout_bits = DropoutBits::lay_out_training(arena, config, n_rows, max_length);
             (tape, head, sums)
         })
     }

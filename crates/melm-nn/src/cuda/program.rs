@@ -117,7 +117,7 @@ programs! {
     "attention.cu" after "heads.cuh": AttentionForward "attention_forward", AttentionBackward "attention_backward",
         Rotate "rotate";
     "tensor_attention.cu" after "heads.cuh", "tensor.cuh": TensorAttentionForward "tensor_attention_forward",
-        TensorAttentionKept "tensor_attention_kept", TensorAttentionQueries "tensor_attention_queries",
+        AttentionDropoutBits "attention_dropout_bits", TensorAttentionQueries "tensor_attention_queries",
         TensorAttentionBackward "tensor_attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";

@@ -1,7 +1,7 @@
 //! The buffers of a pass through the encoder: activations for the backward pass, and scratch buffers.
 
 use super::attention::AttentionQuery;
-use super::kept::Kept;
+use super::dropout_bits::DropoutBits;
 use super::kernels::Argument;
 use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
@@ -111,8 +111,8 @@ impl LayerGradients {
 
 /// The buffers of one batch. Buffers whose name starts with `d_` are gradients.
 pub(super) struct Tape {
-    /// The weights of attention that dropout keeps; empty until [`Kept::lay_out_training`].
-    pub(super) kept: Kept,
+    /// The bits of dropout of attention; empty until [`DropoutBits::lay_out_training`].
+    pub(super) dropout_bits: DropoutBits,
     pub(super) embedded: NormTape,
     pub(super) layers: Vec<LayerTape>,
     /// The output of a linear layer, `[rows, hidden]`, before the layer norm that follows it.
@@ -145,7 +145,7 @@ impl Tape {
         let n_layers = if is_training { config.n_layers } else { 2.min(config.n_layers) };
         let n_backward = if is_training { n_rows } else { 0 };
         Self {
-            kept: Kept::default(),
+            dropout_bits: DropoutBits::default(),
             embedded: NormTape::lay_out(arena, n_rows, hidden),
             layers: (0..n_layers)
                 .map(|_| LayerTape {

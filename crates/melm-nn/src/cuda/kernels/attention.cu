@@ -292,7 +292,7 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
             if (lane == 0) shared.means[r] = mean;
         }
         __syncthreads();
-        float scores[GROUP], slopes[GROUP], kept[GROUP];
+        float scores[GROUP], slopes[GROUP], weights[GROUP];
         dots(queries.x[lane], keys.x + own, scores);
         dots(d_queries.x[lane], values.x + own, slopes);
         u64 row = task.start + from + lane;
@@ -304,10 +304,10 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
             bool is_seen = lane < count && heads.sees(from + lane, task.first + own + g);
             float p = is_seen ? expf(scores[g] * heads.scale - log_sum) : 0.0f;
             float factor = mask.factor(task.first + own + g);
-            kept[g] = p * factor;
+            weights[g] = p * factor;
             scores[g] = heads.scale * p * (slopes[g] * factor - mean);
         }
-        d_values.add(kept, d_queries.x, count, lane);
+        d_values.add(weights, d_queries.x, count, lane);
         d_keys.add(scores, queries.x, count, lane);
     }
 #if ROTARY

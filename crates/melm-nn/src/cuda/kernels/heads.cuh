@@ -23,7 +23,8 @@ struct Heads {
     u32 window;  // the largest distance between a query and a key that it sees; read only with WINDOWED
     Drop drop;
     Span<const float> frequencies;  // of the rotation, [head / 2]; read only with ROTARY
-    Span<const u32> kept;           // [rows, heads, n_words]; a bit is 1 where dropout keeps a weight; empty without dropout
+    // [rows, heads, n_words]; a bit is 1 where dropout keeps a weight; empty without dropout.
+    Span<const u32> dropout_bits;
     u32 n_words;
     u32 unused;
 

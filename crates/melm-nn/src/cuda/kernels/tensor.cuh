@@ -250,3 +250,29 @@ DEVICE void store_tile(const TileQuads& quads, Tile& tile, float scale) {
         *(Four*)&tile[r][d] = {to_halves(quad.x * scale, quad.y * scale), to_halves(quad.z * scale, quad.w * scale)};
     });
 }
+
+// The bits of the weights of `row`, a row of the batch, for keys 32 `word` and the next 31: 1 where dropout keeps them.
+DEVICE u32 dropout_word(const Heads& heads, u64 row, u32 word) {
+    return word < heads.n_words ? heads.dropout_bits[value_at(row) * heads.n_words + word] : 0xffffffffu;
+}
+
+// The bits of the weights of the two queries of a lane, for the keys of a tile and of the next tile.
+struct DropoutWords {
+    u32 words[2], next[2];
+
+    DEVICE void load(const Heads& heads, Lane lane, u32 count, u32 first, u32 from) {
+#pragma unroll
+        for (u32 half = 0; half < 2; half++) {
+            u32 r = lane.row(half);
+            next[half] = r < count ? dropout_word(heads, first + r, from / TILE) : 0;
+        }
+    }
+
+    DEVICE void advance() {
+        words[0] = next[0];
+        words[1] = next[1];
+    }
+
+    // True if dropout keeps the weight of key `key` + 2 t of the tile.
+    DEVICE bool keeps(u32 half, Lane lane, u32 key) const { return words[half] >> (2 * lane.t) >> key & 1; }
+};

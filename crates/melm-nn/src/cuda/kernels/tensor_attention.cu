@@ -1,12 +1,8 @@
-// The kernels of attention on tensor cores, and the bits of dropout that they read. See tensor.cuh.
+// The kernels of attention on tensor cores, and the one that computes their bits of dropout. See tensor.cuh.
 
-// The bits of the weights of `row`, a row of the batch, for keys 32 `word` and the next 31: 1 where dropout keeps them.
-DEVICE u32 kept_word(const Heads& heads, u64 row, u32 word) {
-    return word < heads.n_words ? heads.kept[value_at(row) * heads.n_words + word] : 0xffffffffu;
-}
-
-// Computes those bits for all layers. One thread for each word, one block in y for each layer.
-KERNEL tensor_attention_kept(u64 key, u32 site, u32 threshold, Span<const Place> places, Span<u32> kept, u32 n_words) {
+// Computes the bits of dropout of all layers. One thread for each word, one block in y for each layer.
+KERNEL attention_dropout_bits(u64 key, u32 site, u32 threshold, Span<const Place> places, Span<u32> dropout_bits,
+                              u32 n_words) {
     u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x, value = at / n_words;
     if (value >= places.len * N_HEADS) return;
     Place place = places[value / N_HEADS];
@@ -15,29 +11,8 @@ KERNEL tensor_attention_kept(u64 key, u32 site, u32 threshold, Span<const Place>
     u32 first = at % n_words * 32, bits = 0;
 #pragma unroll 8
     for (u32 i = 0; i < 32; i++) bits |= (u32)mask.keeps(first + i) << i;
-    kept[blockIdx.y * places.len * N_HEADS * n_words + at] = bits;
+    dropout_bits[blockIdx.y * places.len * N_HEADS * n_words + at] = bits;
 }
-
-// The bits of the weights of the two queries of a lane, for the keys of a tile and of the next tile.
-struct KeptWords {
-    u32 words[2], next[2];
-
-    DEVICE void load(const Heads& heads, Lane lane, u32 count, u32 first, u32 from) {
-#pragma unroll
-        for (u32 half = 0; half < 2; half++) {
-            u32 r = lane.row(half);
-            next[half] = r < count ? kept_word(heads, first + r, from / TILE) : 0;
-        }
-    }
-
-    DEVICE void advance() {
-        words[0] = next[0];
-        words[1] = next[1];
-    }
-
-    // True if dropout keeps the weight of key `key` + 2 t of the tile.
-    DEVICE bool has(u32 half, Lane lane, u32 key) const { return words[half] >> (2 * lane.t) >> key & 1; }
-};
 
 // Goes through rows `from` to `end` of the other side in pairs of tiles. load(i, from) starts to read tile i of the pair
 // that begins at row `from`, store(i, buffer) writes it to shared memory, use(buffer, from) works on the pair.
@@ -81,15 +56,15 @@ tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
     }
     u32 end = heads.end_seen(task, n_queries);
     TileQuads quads[2];
-    KeptWords kept;
+    DropoutWords dropout;
     auto load = [&](u32 i, u32 from) {
         u64 row = task.start + from;
         quads[i].load(min(TILE, end - from), heads.qkv, [&](u32 r) { return heads.at(row + r, 1 + i); });
-        if (i == 0) kept.load(heads, lane, n_queries, first, from);
+        if (i == 0) dropout.load(heads, lane, n_queries, first, from);
     };
     auto store = [&](u32 i, u32 buffer) {
         store_tile(quads[i], tiles[buffer].x[i], 1.0f);
-        if (i == 0) kept.advance();
+        if (i == 0) dropout.advance();
     };
     for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
         if (lane.first >= n_queries) return;
@@ -132,7 +107,7 @@ tensor_attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
 #pragma unroll
         for (u32 at = 0; at < TILE / 2; at++) {
             u32 n = at / 4, i = at % 4;
-            if (!kept.has(i / 2, lane, n * 8 + i % 2)) scores[n / 2][n % 2][i] = 0.0f;
+            if (!dropout.keeps(i / 2, lane, n * 8 + i % 2)) scores[n / 2][n % 2][i] = 0.0f;
         }
 #pragma unroll
         for (u32 n = 0; n < TILE / 16; n++) sums.add(scores[n], values, n * 16);
@@ -201,7 +176,7 @@ struct Shared {
         float rows[ROTARY ? OWN : 1][COLUMNS + 4];
     };
     Query queries[BUFFERS][TILE];
-    u32 kept[BUFFERS][TILE][OWN / 32];
+    u32 dropout_words[BUFFERS][TILE][OWN / 32];
 };
 
 // The probability of a score; `scale` is that of scores to base 2. A probability above 1 is a rounding error, or that of a
@@ -262,15 +237,15 @@ DEVICE void tensor_queries_backward(const Backward& in, Shared& shared, Span<pro
     sums.clear();
     u32 end = heads.end_seen(task, n_queries);
     TileQuads quads[2];
-    KeptWords kept;
+    DropoutWords dropout;
     auto load = [&](u32 i, u32 from) {
         u64 row = task.start + from;
         quads[i].load(min(TILE, end - from), heads.qkv, [&](u32 r) { return heads.at(row + r, 1 + i); });
-        if (i == 0) kept.load(heads, lane, n_queries, first, from);
+        if (i == 0) dropout.load(heads, lane, n_queries, first, from);
     };
     auto store = [&](u32 i, u32 buffer) {
         store_tile(quads[i], shared.tiles[buffer].x[i], 1.0f);
-        if (i == 0) kept.advance();
+        if (i == 0) dropout.advance();
     };
     float slope_scale = heads.drop.scale * SCORE_SCALE;
     for_each_tile(heads.first_seen(task) / TILE * TILE, end, load, store, [&](u32 buffer, u32 from) {
@@ -286,7 +261,7 @@ DEVICE void tensor_queries_backward(const Backward& in, Shared& shared, Span<pro
             for (u32 at = 0; at < 8; at++) {
                 u32 n = at / 4, i = at % 4, half = i / 2, key = row + n * 8 + i % 2;
                 bool is_seen = heads.sees(task.first + lane.row(half), from + key + 2 * lane.t);
-                float slope = kept.has(half, lane, key) ? slopes[n][i] * slope_scale : 0.0f;
+                float slope = dropout.keeps(half, lane, key) ? slopes[n][i] * slope_scale : 0.0f;
                 scores[n][i] = probability(scores[n][i], scale, is_seen, log_sums[half]) * (slope - means[half]);
             }
             sums.add(scores, keys, row);
@@ -329,7 +304,7 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
             query = in.queries[value_at(row + min(r, count - 1))];
 #pragma unroll
             for (u32 w = 0; w < OWN / 32; w++)
-                words[w] = r < count ? kept_word(heads, row + r, task.first / 32 + w) : 0;
+                words[w] = r < count ? dropout_word(heads, row + r, task.first / 32 + w) : 0;
         } else {
             quads[i].load(count, in.d_context, [&](u32 r) { return head_at(row + r); });
         }
@@ -347,7 +322,7 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
             if (threadIdx.x < TILE) {
                 shared.queries[buffer][threadIdx.x] = scaled;
 #pragma unroll
-                for (u32 w = 0; w < OWN / 32; w++) shared.kept[buffer][threadIdx.x][w] = words[w];
+                for (u32 w = 0; w < OWN / 32; w++) shared.dropout_words[buffer][threadIdx.x][w] = words[w];
             }
         }
         store_tile(quads[i], shared.tiles[buffer].x[i], i == 0 ? 1.0f : gradient_scale);
@@ -372,11 +347,11 @@ DEVICE void tensor_keys_backward(const Backward& in, Shared& shared, Span<produc
             for (u32 at = 0; at < 8; at++) {
                 u32 n = at / 4, i = at % 4, r = row + n * 8 + 2 * lane.t + i % 2, key = lane.row(i / 2);
                 Query query = shared.queries[buffer][r];
-                bool is_kept = shared.kept[buffer][r][lane.first / 32] >> (key % 32) & 1;
+                bool is_used = shared.dropout_words[buffer][r][lane.first / 32] >> (key % 32) & 1;
                 float p = probability(scores[n][i], scale, heads.sees(from + r, task.first + key), query.log_sum);
-                float slope = is_kept ? slopes[n][i] * slope_scale : 0.0f;
+                float slope = is_used ? slopes[n][i] * slope_scale : 0.0f;
                 scores[n][i] = p * (slope - query.mean);
-                slopes[n][i] = is_kept ? p : 0.0f;
+                slopes[n][i] = is_used ? p : 0.0f;
             }
             d_values.add(slopes, d_contexts, row);
             d_keys.add(scores, queries, row);

@@ -9,17 +9,17 @@ use crate::config::Config;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 
-/// The weights that dropout keeps, of one layer or of all.
+/// Which weights of attention dropout keeps, in one layer or in all.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(super) struct Kept {
-    /// `[layers, rows, heads, n_words]`: a bit is 1 where a weight is kept; empty without dropout.
+pub(super) struct DropoutBits {
+    /// `[layers, rows, heads, n_words]`: a bit is 1 where dropout keeps a weight; empty without dropout.
     pub(super) words: Span<u32>,
     n_words: u32,
     unused: u32,
 }
 
-impl Kept {
+impl DropoutBits {
     /// Lays out the bits of all layers of a batch with `n_rows` rows, whose longest sentence has `max_length` pieces.
     pub(super) fn lay_out(
         arena: &mut Arena,
@@ -39,7 +39,7 @@ impl Kept {
         n_rows: usize,
         max_length: usize,
     ) -> Self {
-        // In f32 the kernels of attention compute what is kept.
+        // In f32 the kernels of attention compute what dropout keeps.
         let drops = config.attention_dropout > 0.0 && arena.is_rounded();
         Self::lay_out(arena, config, n_rows, if drops { max_length } else { 0 })
     }
@@ -65,7 +65,7 @@ impl Kept {
         let (_, threshold, _) = dropout.site(0, Site::Attention);
         launch!(
             kernels,
-            TensorAttentionKept,
+            AttentionDropoutBits,
             Grid::new([n_words_of_layer.div_ceil(256), config.n_layers, 1], 256),
             dropout.key(),
             Site::Attention as u32,

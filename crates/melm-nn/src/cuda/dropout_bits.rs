@@ -1,6 +1,6 @@
 //! The weights of attention that dropout keeps, as bits, for the kernels on tensor cores. They need each bit three times.
 
-use super::inputs::Inputs;
+use super::inputs::{Inputs, StagedInputs};
 use super::kernels::{Grid, Kernels, launch};
 use super::memory::Arena;
 use super::span::Span;
@@ -37,11 +37,12 @@ impl DropoutBits {
         arena: &mut Arena,
         config: &Config,
         n_rows: usize,
-        max_length: usize,
+        inputs: &StagedInputs,
     ) -> Self {
-        // In f32 the kernels of attention compute what dropout keeps.
-        let drops = config.attention_dropout > 0.0 && arena.is_rounded();
-        Self::lay_out(arena, config, n_rows, if drops { max_length } else { 0 })
+        // The other kernels compute themselves what dropout keeps.
+        let are_read = config.attention_dropout > 0.0 && inputs.uses_tensor_cores();
+        let max_length = if are_read { inputs.max_length() } else { 0 };
+        Self::lay_out(arena, config, n_rows, max_length)
     }
 
     /// Returns the bits of one layer.
@@ -75,5 +76,43 @@ impl DropoutBits {
             self.n_words,
         );
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "emulated"))]
+mod tests {
+    use super::*;
+    use crate::cuda::emulated::EmulatedGpu;
+    use crate::cuda::gpu::Gpu;
+    use crate::cuda::memory::{DeviceBuffer, StagingBuffer};
+    use crate::cuda::settings::{CudaSettings, Precision};
+    use crate::packed::Packed;
+    use std::sync::Arc;
+
+    /// Returns the number of words for a sentence of 40 pieces, in a model with two layers and two heads.
+    fn n_words(head_size: usize, attention_dropout: f32, precision: Precision) -> usize {
+        let config = Config {
+            hidden_size: 2 * head_size,
+            n_heads: 2,
+            n_layers: 2,
+            attention_dropout,
+            ..Config::default()
+        };
+        let mut batch = Packed::default();
+        batch.push(&[3; 40], 0);
+        let inputs = StagedInputs::new(&config, precision, &batch, &mut StagingBuffer::default());
+        let gpu: Arc<dyn Gpu> = Arc::new(EmulatedGpu::new(&CudaSettings::default()));
+        let lay_out =
+            |arena: &mut Arena| DropoutBits::lay_out_training(arena, &config, 64, &inputs);
+        let mut buffer = DeviceBuffer::empty(&gpu);
+        buffer.lay_out(precision.size(), lay_out).expect("enough memory").words.len()
+    }
+
+    #[test]
+    fn there_are_bits_only_if_a_kernel_reads_them() {
+        assert_eq!(n_words(96, 0.1, Precision::Bf16), 2 * 64 * 2 * 2);
+        assert_eq!(n_words(98, 0.1, Precision::Bf16), 0);
+        assert_eq!(n_words(96, 0.0, Precision::Bf16), 0);
+        assert_eq!(n_words(96, 0.1, Precision::F32), 0);
     }
 }

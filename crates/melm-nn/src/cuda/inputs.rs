@@ -154,6 +154,11 @@ impl StagedInputs {
         self.max_length
     }
 
+    /// Returns true if attention is computed by the kernels on tensor cores.
+    pub(super) fn uses_tensor_cores(&self) -> bool {
+        self.block.uses_tensor_cores
+    }
+
     /// Returns the addresses of the lists, after the staging buffer was uploaded to `buffer`.
     pub(super) fn uploaded(&self, buffer: &DeviceBuffer) -> Inputs {
         Inputs {

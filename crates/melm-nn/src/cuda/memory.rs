@@ -117,11 +117,6 @@ impl Arena {
         Span::new(self.take(len * size_of::<T>()), len)
     }
 
-    /// True if the type that products read is smaller than f32.
-    pub(super) fn is_rounded(&self) -> bool {
-        self.operand_size < size_of::<f32>()
-    }
-
     /// Returns an array of `len` floats in the type that products read.
     pub(super) fn operand(&mut self, len: usize) -> FloatSpan {
         let element_size = self.operand_size;

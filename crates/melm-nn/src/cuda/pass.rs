@@ -111,7 +111,7 @@ impl<'a> PassSetup<'a> {
         head: impl Fn(&mut Arena) -> H,
     ) -> Result<(Tape, H, PartialSums), Error> {
         let (config, n_rows) = (self.encoder.config(), self.n_rows);
-        let max_length = self.inputs.max_length();
+        let inputs = &self.inputs;
         let n_partials = Tape::n_partials(config, n_rows) + n_head_partials;
         self.workspace.arena.lay_out(self.operand_size, |arena| {
             let mut tape = Tape::lay_out(arena, config, n_rows, true);
@@ -119,7 +119,7 @@ impl<'a> PassSetup<'a> {
             let sums = PartialSums::new(arena.span(n_partials));
             // The size of these bits depends on the longest sentence. They come last, so that the addresses of all other
             // buffers, and with them CUDA graphs, depend only on the numbers of rows.
-            tape.dropout_bits = DropoutBits::lay_out_training(arena, config, n_rows, max_length);
+            tape.dropout_bits = DropoutBits::lay_out_training(arena, config, n_rows, inputs);
             (tape, head, sums)
         })
     }

@@ -8,7 +8,7 @@ use crate::encoder::{LinearParams, NormTape};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::linear::Accumulator;
-use crate::ops::norm::{Affine, NormOutput, denormalise_rows, normalise_rows};
+use crate::ops::norm::{Affine, NormOutput, norm_input_gradients, normalise_rows};
 use crate::ops::{ColumnSums, gelu};
 use crate::params::Parameters;
 
@@ -90,7 +90,7 @@ impl HeadTransform {
         let width = self.width;
         let n = d.len() / width;
         let weight = parameters.at(&self.norm.weight);
-        denormalise_rows(cpu, weight, tape.norm.saved(n, width), d, &mut tape.sums);
+        norm_input_gradients(cpu, weight, tape.norm.saved(n, width), d, &mut tape.sums);
         tape.sums.finish_into(cpu, 0, gradients.slot(&self.norm.weight));
         tape.sums.finish_into(cpu, width, gradients.slot(&self.norm.bias));
         let (dense, activated) = (&tape.dense[..n * width], &mut tape.activated[..n * width]);

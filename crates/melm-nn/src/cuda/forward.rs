@@ -15,7 +15,7 @@ use crate::dropout::Site;
 use crate::encoder::{LayerParams, LinearParams};
 use crate::error::Error;
 
-/// The attention heads of a layer (`Heads` in `attention.cu`).
+/// The attention heads of a layer (`Heads` in `heads.cuh`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Heads {

@@ -23,7 +23,7 @@ impl ToBytes for RowPosition {
     }
 }
 
-/// The queries or keys that one thread block of attention processes (`Task` in `attention.cu`).
+/// The queries or keys that one thread block of attention processes (`Task` in `heads.cuh`).
 #[derive(Clone, Copy)]
 pub(super) struct AttentionTile {
     start: u32,

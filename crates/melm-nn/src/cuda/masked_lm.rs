@@ -163,7 +163,7 @@ impl Pass<'_> {
         let m = states.len / width;
         let table = Operand::new(self.weights.table_operand(), width).transposed();
         let size = ProductSize { m, n: stride, k: width };
-        // The columns after the vocabulary get other numbers than biases. Nothing reads them.
+        // The columns after the vocabulary get other numbers than biases. The kernels that read these scores discard them.
         let bias = self.weights.master(&(head.bias.start..head.bias.start + stride));
         let product = Product::new(size, Operand::new(states, width), table, scores);
         self.kernels.product(&product.with_bias(bias))?;

@@ -2,7 +2,8 @@
 
 use super::span::{FloatSpan, Span};
 
-/// Shorter sums of f32 operands are computed in f32: tensor cores add 8 terms at a time, so that they are not faster there.
+/// Shorter sums of f32 operands are computed in f32. With tf32, a gradient of the tiny ModernBERT of the tests was off by
+/// 4.1e-2 on an H200.
 pub(super) const MIN_TF32_TERMS: usize = 16;
 
 /// One of the two input matrices of a product. Both inputs have the same element type.

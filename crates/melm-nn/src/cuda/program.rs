@@ -181,7 +181,7 @@ impl AttentionBlock {
         let head_size = config.hidden_size / config.n_heads;
         let uses_tensor_cores = precision == Precision::Bf16 && head_size <= MAX_TENSOR_HEAD;
         if uses_tensor_cores {
-            // `N_WARPS` and `OWN` in `tensor_attention.cu`.
+            // `N_WARPS` and `OWN` in `tensor.cuh`.
             return Self { uses_tensor_cores, n_threads: 32 * 4, n_rows: 64 };
         }
         // `WARPS` and `GROUP * WARPS` in `attention.cu`.

@@ -1,7 +1,7 @@
 //! The embedding layer: the sum of the piece, position and token-type embeddings, then layer norm, then dropout. Some
 //! families have no table of positions or no token types.
 
-use super::norm::{Affine, NormOutput, SavedNorm, denormalise, drop_row, normalise};
+use super::norm::{Affine, NormOutput, SavedNorm, drop_row, norm_input_gradient, normalise};
 use super::{ColumnSums, ROWS_PER_TASK, RowDropout};
 use crate::device::Cpu;
 use crate::dropout::Site;
@@ -96,7 +96,7 @@ pub(crate) fn backward(
         for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
             drop_row(cpu.isa(), dropout.mask(LAYER, Site::Embedding, row), d);
             let normed = &saved.normed[row * width..(row + 1) * width];
-            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
+            norm_input_gradient(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
             super::add(cpu.isa(), type_sum, d);
         }
     });

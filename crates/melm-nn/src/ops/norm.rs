@@ -84,7 +84,7 @@ per_isa! {
 per_isa! {
     /// Replaces the gradient of the output of the norm in `d` by the gradient of its input. Adds the gradients of
     /// weight and bias to `sums`.
-    pub(crate) fn denormalise(weight: &[f32], normed: &[f32], scale: f32, d: &mut [f32], sums: &mut [f32]) {
+    pub(crate) fn norm_input_gradient(weight: &[f32], normed: &[f32], scale: f32, d: &mut [f32], sums: &mut [f32]) {
         let width = d.len();
         let (weight_sums, rest) = sums.split_at_mut(width);
         for ((((d, x), w), ws), bs) in d.iter_mut().zip(normed).zip(weight).zip(weight_sums).zip(rest) {
@@ -218,7 +218,7 @@ pub(crate) fn backward(
         let rows = d.chunks_exact_mut(width).zip(dx.chunks_exact_mut(width));
         for ((d, dx), row) in rows.zip(task * ROWS_PER_TASK..) {
             let normed = &saved.normed[row * width..(row + 1) * width];
-            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
+            norm_input_gradient(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
             drop_gradient(cpu.isa(), mask(row), d, dx, bias_sum);
         }
     });
@@ -273,7 +273,7 @@ fn backward_running(
         let rows = rows.zip(dx.chunks_exact_mut(width)).zip(task * ROWS_PER_TASK..);
         for (((d, d_sum), dx), row) in rows {
             let normed = &saved.normed[row * width..(row + 1) * width];
-            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
+            norm_input_gradient(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
             super::add(cpu.isa(), d_sum, d);
             drop_gradient(cpu.isa(), mask(row), d_sum, dx, bias_sum);
         }
@@ -299,7 +299,7 @@ pub(crate) fn normalise_rows(cpu: &Cpu, affine: Affine<'_>, out: NormOutput<'_>)
 /// The backward pass of [`normalise_rows`]. Replaces the gradient of `y` in `d` by the gradient of `x`.
 ///
 /// `sums` gets two groups of columns: the gradients of the weight of the norm and of its bias.
-pub(crate) fn denormalise_rows(
+pub(crate) fn norm_input_gradients(
     cpu: &Cpu,
     weight: &[f32],
     saved: SavedNorm<'_>,
@@ -313,7 +313,7 @@ pub(crate) fn denormalise_rows(
     cpu.each(n_tasks, parts, |task, _, (d, sums)| {
         for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
             let normed = &saved.normed[row * width..(row + 1) * width];
-            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, sums);
+            norm_input_gradient(cpu.isa(), weight, normed, saved.scale[row], d, sums);
         }
     });
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::isa::per_isa;
 use crate::ops::linear::Accumulator;
-use crate::ops::norm::{Affine, denormalise_rows, drop_gradient, normalise_rows};
+use crate::ops::norm::{Affine, drop_gradient, norm_input_gradients, normalise_rows};
 use crate::ops::{ColumnSums, ROWS_PER_TASK, RowDropout};
 use crate::packed::Packed;
 use crate::params::Parameters;
@@ -118,7 +118,7 @@ impl Pass<'_> {
         gradients: &mut Gradients,
     ) {
         let saved = tape.saved(self.n_rows(), self.width);
-        denormalise_rows(self.cpu, self.parameters.at(&params.weight), saved, d, sums);
+        norm_input_gradients(self.cpu, self.parameters.at(&params.weight), saved, d, sums);
         sums.finish_into(self.cpu, 0, gradients.slot(&params.weight));
         sums.finish_into(self.cpu, self.width, gradients.slot(&params.bias));
     }

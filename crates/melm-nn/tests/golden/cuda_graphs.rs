@@ -11,7 +11,7 @@ use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::tagger::TaggerTape;
 
-/// Returns a model with three layers: the first and the last one use the same memory for what the side branch reads.
+/// Returns a model with three layers. In predictions, the first and the last one use the same memory.
 fn config() -> Config {
     Config {
         vocab_size: 200,

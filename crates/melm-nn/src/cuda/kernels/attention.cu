@@ -1,5 +1,5 @@
-// Attention over packed rows. Scores are never written to global memory. All arithmetic is in f32: at the length of
-// sentences attention costs less than the products around it.
+// Attention over packed rows in f32, for models in f32 and for heads of more than 96 columns. For others,
+// tensor_attention.cu computes the same. Scores are never written to global memory.
 //
 // A warp works on a group of GROUP rows; each of its lanes works on one row of a tile of TILE rows. In the forward pass
 // and for the gradient of queries the group holds queries and the tile keys. For the gradients of keys and values the

@@ -190,7 +190,7 @@ static inline float from_half(u16 half) {
 
 static inline u32 to_halves(float low, float high) { return to_half(low) | to_half(high) << 16; }
 
-// The product of a 16 x 16 and a 16 x 8 matrix that a warp holds in parts. tensor_attention.cu describes the parts.
+// The product of a 16 x 16 and a 16 x 8 matrix that a warp holds in parts. tensor.cuh describes the parts.
 static inline void multiply_add(float (&sum)[4], const u32 (&left)[4], u32 right_0, u32 right_1) {
     static u16 lefts[1024][8], rights[1024][4];
     u32 warp = current / 32 * 32, g = current % 32 / 4, t = current % 4;

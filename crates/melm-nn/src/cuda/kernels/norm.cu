@@ -257,9 +257,9 @@ DEVICE Row sum_of_rows(const Rows& rows) {
     return sum;
 }
 
-// Goes from the gradients after a norm to those before it. Returns the sum of the rows' contributions to the gradient
-// of the weight. Contains a barrier.
-DEVICE Row denormalise(Rows& d, const Rows& normed, const Row& weight, const float (&scales)[ROWS_PER_GROUP]) {
+// Computes the gradient of a norm's input from that of its output, in place. Returns the sum of the rows' contributions to
+// the gradient of the weight. Contains a barrier.
+DEVICE Row norm_input_gradient(Rows& d, const Rows& normed, const Row& weight, const float (&scales)[ROWS_PER_GROUP]) {
     __shared__ float parts[GROUPS][WARPS][2 * ROWS_PER_GROUP];
     float sums[2 * ROWS_PER_GROUP];
     Row weighed;
@@ -332,7 +332,7 @@ norm_backward(Span<const float> weight, Span<const float> normed, Span<const flo
     find_masks(masks, drop, places, n_rows);
     Row sums[3];
     sums[1] = sum_of_rows(rows);
-    sums[0] = denormalise(rows, x, factors, scales);
+    sums[0] = norm_input_gradient(rows, x, factors, scales);
     EACH_ROW(r, start, n_rows) {
         store(rows[r], d, start);
         RowMask mask = masks[group_of_thread() * ROWS_PER_GROUP + r];
@@ -359,7 +359,7 @@ sum_norm_backward(Span<const float> weight, Span<const float> normed, Span<const
     load_parameters(factors, weight, 0);
     load_scales(scales, scale, n_rows);
     find_masks(masks, drop, places, n_rows);
-    Row sums[1] = {denormalise(rows, x, factors, scales)};
+    Row sums[1] = {norm_input_gradient(rows, x, factors, scales)};
     store_partials(sums, partial);
     EACH_ROW(r, start, n_rows) {
         EACH_COLUMN(i, c) rows[r][i] += before[r][i];
@@ -391,7 +391,7 @@ embed_backward(Span<const float> weight, Span<const float> normed, Span<const fl
     }
     Row sums[3];
     sums[1] = sum_of_rows(rows);
-    sums[0] = denormalise(rows, x, factors, scales);
+    sums[0] = norm_input_gradient(rows, x, factors, scales);
     EACH_ROW(r, start, n_rows) store(rows[r], out, start);
     sums[2] = sum_of_rows(rows);
     store_partials(sums, partial);

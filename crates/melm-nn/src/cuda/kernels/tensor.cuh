@@ -30,10 +30,10 @@ const float LOG2_OF_E = 1.44269504f;
 // Gradients of scores are the product of a gradient and a probability, so they are smaller than other gradients.
 const float SCORE_SCALE = 16.0f;
 
-typedef u16 Half;
+typedef u16 F16;
 typedef float Sum[4];
 typedef u32 Left[4];
-typedef Half Tile[TILE][STRIDE];
+typedef F16 Tile[TILE][STRIDE];
 
 struct __align__(16) Tiles {
     Tile x[2];
@@ -71,14 +71,14 @@ DEVICE void multiply_add(Sum& sum, const Left& left, u32 right_0, u32 right_1) {
 
 // Loads four matrices of 8 x 8. Lane 8 i + r gives the address of row r of matrix i. In each matrix, lane 4 g + t gets
 // columns 2 t and 2 t + 1 of row g.
-DEVICE void load_matrices(u32 (&out)[4], const Half* row) {
+DEVICE void load_matrices(u32 (&out)[4], const F16* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                  : "r"((u32)__cvta_generic_to_shared(row)) : "memory");
 }
 
 // As `load_matrices`, but lane 4 g + t gets rows 2 t and 2 t + 1 of column g.
-DEVICE void load_transposed(u32 (&out)[4], const Half* row) {
+DEVICE void load_transposed(u32 (&out)[4], const F16* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                  : "r"((u32)__cvta_generic_to_shared(row)) : "memory");
@@ -87,8 +87,8 @@ DEVICE void load_transposed(u32 (&out)[4], const Half* row) {
 // With f32 precision these kernels are not used, and the GPU may be too old for these instructions.
 DEVICE u32 to_halves(float, float) { return 0; }
 DEVICE void multiply_add(Sum&, const Left&, u32, u32) { __trap(); }
-DEVICE void load_matrices(u32 (&)[4], const Half*) {}
-DEVICE void load_transposed(u32 (&)[4], const Half*) {}
+DEVICE void load_matrices(u32 (&)[4], const F16*) {}
+DEVICE void load_transposed(u32 (&)[4], const F16*) {}
 #endif
 
 #ifndef EMULATED
@@ -161,7 +161,7 @@ struct LeftRows {
     // The products of the rows of this warp with 16 rows of a tile, from row `first` on.
     DEVICE void multiply(Sum (&sums)[2], const Tile& tile, u32 first) const {
         u32 lane = threadIdx.x % WARP;
-        const Half* row = &tile[first + lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8];
+        const F16* row = &tile[first + lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8];
 #pragma unroll
         for (u32 n = 0; n < 2; n++)
 #pragma unroll
@@ -190,7 +190,7 @@ struct Sums {
     // Adds 16 rows of a tile with the given weights, from row `first` on.
     DEVICE void add(const Sum (&weights)[2], const Tile& tile, u32 first) {
         u32 lane = threadIdx.x % WARP;
-        const Half* row = &tile[first + lane % 16][lane / 16 * 8];
+        const F16* row = &tile[first + lane % 16][lane / 16 * 8];
         Left left = {to_halves(weights[0][0], weights[0][1]), to_halves(weights[0][2], weights[0][3]),
                      to_halves(weights[1][0], weights[1][1]), to_halves(weights[1][2], weights[1][3])};
 #pragma unroll

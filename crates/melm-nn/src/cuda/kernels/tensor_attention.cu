@@ -134,7 +134,7 @@ struct __align__(16) Query {
     u32 unused;
 };
 
-// The query of a row without a sentence: all its probabilities are 0.
+// The query of a row after the end of the sentence: all its probabilities are 0.
 DEVICE Query no_query() { return {0.0f, INFINITY, 0.0f, 0}; }
 
 // The inputs of the backward pass.

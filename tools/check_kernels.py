@@ -6,7 +6,8 @@
 
 Fails if a kernel does not compile or spills registers to memory, or if a kernel of attention has arrays on the stack. Check
 heads of 80 and 96 columns too. `--nvrtc` names the library, for other versions of CUDA (such as 11.8, in the package
-nvidia-cuda-nvrtc-cu11). Without it, the installed package is used.
+nvidia-cuda-nvrtc-cu11). Without it, the installed package is used. Name the folder of the library in LD_LIBRARY_PATH if the
+library does not find its builtins.
 """
 import argparse
 import ctypes

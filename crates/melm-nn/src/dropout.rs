@@ -93,6 +93,7 @@ impl Dropout {
     }
 
     /// Returns the key of the training step. The hash of a site is `mix(key ^ (layer << 8 | site))`.
+    #[cfg(feature = "cuda")]
     pub(crate) fn key(&self) -> u64 {
         self.key
     }

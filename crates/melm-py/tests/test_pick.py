@@ -40,6 +40,12 @@ def test_picked_sentences_are_those_of_the_command(corpus: pathlib.Path, model: 
     assert "sentences left out, known or repeated: 1" in caplog.messages
 
 
+def test_a_token_may_have_a_line_separator(corpus: pathlib.Path, model: str) -> None:
+    tokens = ["Ada\u2028Zuse", "spoke", "."]
+    picked = melm.pick([tokens], train="train.conll", n=1, tagger_model=model, device="cpu", progress=False, **PANEL)
+    assert [one["tokens"] for one in picked] == [tokens]
+
+
 def test_votes_in_a_folder_are_used_again(corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="melm")
     settings = dict(train="train.conll", tagger_model=model, device="cpu", progress=False, folder="votes", **PANEL)

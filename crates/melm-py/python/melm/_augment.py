@@ -6,45 +6,20 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Optional, Union, overload
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, Union
 
 from . import _melm
 from ._data import Labelled, NamesInput, SilverInput, Unlabelled, extend, log_notes, log_warnings, read_corpus, read_data
 from ._progress import Progress
+from ._records import Records
 from ._settings import Path, fetch_models, make_settings
 
-Draft = dict[str, Any]
-"""One line of `drafts.jsonl`: tokens, tags, verdict, the replaced mentions and more."""
+class Drafts(Records):
+    """Every draft and every labelled sentence of unlabelled text, kept or not: the lines of `drafts.jsonl`.
 
-
-class Drafts(Sequence[Draft]):
-    """Every draft and every labelled sentence of unlabelled text, kept or not, with its verdict."""
-
-    def __init__(self, drafts: list[Draft]) -> None:
-        self._drafts = drafts
-
-    @overload
-    def __getitem__(self, index: int) -> Draft: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Draft]: ...
-    def __getitem__(self, index: Any) -> Any:
-        return self._drafts[index]
-
-    def __len__(self) -> int:
-        return len(self._drafts)
-
-    def __iter__(self) -> Iterator[Draft]:
-        return iter(self._drafts)
-
-    def __repr__(self) -> str:
-        return f"Drafts({len(self)})"
-
-    def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame` with one row for each draft."""
-        import pandas
-
-        return pandas.DataFrame(self._drafts)
+    Each has tokens, tags, verdict, the replaced mentions and more.
+    """
 
 
 class RunFolder:
@@ -57,7 +32,7 @@ class RunFolder:
     def drafts(self) -> Drafts:
         """Every draft and every labelled sentence of unlabelled text, kept or not."""
         with open(self._path("drafts.jsonl"), encoding="utf-8") as lines:
-            return Drafts([json.loads(line) for line in lines])
+            return Drafts(lines)
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, Optional, overload
+from typing import Any, Optional
 
 from . import _melm
 from ._data import Labelled, Unlabelled, log_notes, read_data
 from ._files import write_files
 from ._progress import Progress
+from ._records import Records
 from ._settings import Path, fetch_models, make_settings
 
-PickedSentence = dict[str, Any]
-"""A picked sentence: `tokens`, suggested `tags`, `rank`, `score`, `file`, `line`, `mentions` with their votes, and more."""
 
+class Picked(Records):
+    """The sentences to label next, the most useful one first. The result of `melm.pick`.
 
-class Picked(Sequence[PickedSentence]):
-    """The sentences to label next, the most useful one first. The result of `melm.pick`."""
+    Each is a dict with `tokens`, suggested `tags`, `rank`, `score`, `file`, `line`, `mentions` with their votes, and more.
+    """
 
     def __init__(self, result: _melm.PickResult) -> None:
+        # `splitlines` would also cut at U+2028 within a token.
+        super().__init__(line for line in result.lines().split("\n") if line)
         self._result = result
-        self._sentences: list[PickedSentence] = [json.loads(line) for line in result.lines().splitlines()]
-
-    @overload
-    def __getitem__(self, index: int) -> PickedSentence: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[PickedSentence]: ...
-    def __getitem__(self, index: Any) -> Any:
-        return self._sentences[index]
-
-    def __len__(self) -> int:
-        return len(self._sentences)
-
-    def __iter__(self) -> Iterator[PickedSentence]:
-        return iter(self._sentences)
 
     def __repr__(self) -> str:
         return f"Picked({len(self)} of {self.summary['sentences']} sentences)"
@@ -45,12 +33,6 @@ class Picked(Sequence[PickedSentence]):
         """The numbers of sentences of the text by what became of them."""
         summary: dict[str, int] = json.loads(self._result.summary())
         return summary
-
-    def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame` with one row for each sentence."""
-        import pandas
-
-        return pandas.DataFrame(self._sentences)
 
     def save(self, path: Path, *, to: Optional[str] = None, force: bool = False) -> None:
         """Write the sentences with their suggested tags, and the scores and votes to `PATH.pick.jsonl`.

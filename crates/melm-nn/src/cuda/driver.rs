@@ -208,7 +208,7 @@ impl Drop for DriverGpu {
                 }
                 self.blas.close();
                 let downloads = self.downloads.get_mut().unwrap_or_else(PoisonError::into_inner);
-                downloads.drain().for_each(|memory| memory.close());
+                downloads.drain().for_each(PinnedMemory::close);
                 let _ = result::stream::destroy(self.stream);
                 let _ = result::primary_ctx::release(self.device);
             }
@@ -289,12 +289,8 @@ impl Gpu for DriverGpu {
     fn begin_download(&self, from: u64, n_bytes: usize) -> Result<Download, Error> {
         self.bind()?;
         let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the context is current.
-        let allocate = |n_bytes| unsafe { PinnedMemory::new(n_bytes) };
-        downloads.begin(n_bytes, allocate, |memory| {
-            // SAFETY: the context is current, and the caller owns `n_bytes` bytes at `from`. There is only one stream, and
-            // `end_download` reads the memory after the event.
-            unsafe { memory.begin_copy(from, n_bytes, self.stream) }
+        downloads.begin(n_bytes, PinnedMemory::new, |memory| {
+            memory.begin_copy(from, n_bytes, self.stream)
         })
     }
 
@@ -304,12 +300,10 @@ impl Gpu for DriverGpu {
         assert_eq!(out.len(), download.n_bytes, "as many bytes as `begin_download` asked for");
         // Other downloads can begin and end while this thread waits.
         let done = downloads().memory(&download).done();
-        // SAFETY: the event lives as long as `self`. The bytes are read after it has completed, and no other copy gets their
-        // memory before `download` is dropped.
-        unsafe {
-            check("the work before a copy", result::event::synchronize(done))?;
-            downloads().memory(&download).read(out);
-        }
+        // SAFETY: the event lives as long as `self`.
+        check("the work before a copy", unsafe { result::event::synchronize(done) })?;
+        // No other copy gets this memory before `download` is dropped.
+        out.copy_from_slice(&downloads().memory(&download).bytes()[..out.len()]);
         Ok(())
     }
 

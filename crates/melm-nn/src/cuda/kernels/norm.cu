@@ -92,7 +92,7 @@ DEVICE float select(u32 mask, float x, float y) {
     return __uint_as_float((__float_as_uint(x) & mask) | (__float_as_uint(y) & ~mask));
 }
 
-// Goes from N numbers of each lane to their sums over the warp, where N is a power of two. Lane i returns the sum of
+// Adds up each of N numbers over the lanes of a warp, where N is a power of two. Lane i returns the sum of
 // number i / (WARP / N): in each step a lane gives half of its numbers away.
 template <u32 N>
 DEVICE float sums_of_warp(float (&x)[N]) {
@@ -111,7 +111,7 @@ DEVICE float sums_of_warp(float (&x)[N]) {
     return x[0];
 }
 
-// Goes from N numbers of each thread to their sums over the threads of a row. No other call may use the same `parts`.
+// Adds up each of N numbers over the threads of a row. No other call may use the same `parts`.
 // Every thread of the block has to call it.
 template <u32 N>
 DEVICE void sums_of_row(float (&x)[N], float (&parts)[WARPS][N]) {

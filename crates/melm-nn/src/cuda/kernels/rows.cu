@@ -114,7 +114,7 @@ DEVICE Quad gelu_backward_as(Part part, Span<const float> u, Span<const float> d
     return sum;
 }
 
-// Goes from the gradient of gelu(u) in `d` to that of u. partial[block, :] is its sum over the rows of the block.
+// Computes the gradient of u from that of gelu(u) in `d`, in place. partial[block, :] is its sum over the rows of the block.
 KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> du, Span<float> partial, u32 width,
                      u32 n_rows) {
     Part part = part_of_thread(width, n_rows);
@@ -151,7 +151,7 @@ KERNEL geglu_forward(Span<const float> u, Drop drop, Span<const Place> places, S
     }
 }
 
-// Goes from the gradient of the output of geglu_forward in `d` to that of u.
+// Computes the gradient of u from that of the output of geglu_forward in `d`.
 KERNEL geglu_backward(Span<const float> u, Span<const float> d, Drop drop, Span<const Place> places, Span<product_t> du,
                       u32 width, u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;

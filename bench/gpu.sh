@@ -1,13 +1,13 @@
 #!/bin/sh
 # Checks and measures everything that needs a GPU, in a few runs of at most ten minutes:
 #
-#   sh bench/gpu.sh pack           here: builds the programs and packs them into carry/gpu.tar.xz (about 4 MB)
+#   sh bench/gpu.sh pack           here: builds the programs and packs them into carry/check.tar.xz, speed.tar.xz and tag.tar.xz
 #   sh bench/gpu.sh check OUT      there: all golden tests, then compute-sanitizer over some of them
 #   sh bench/gpu.sh speed OUT      there: steps of base and mini beside PyTorch, then a profile of their kernels
 #   sh bench/gpu.sh tag OUT        there: tagging beside transformers
 #
 # `there` is a machine with an NVIDIA GPU and a Python with torch and transformers, in a copy of this repository with the
-# folder carry. It needs no Rust. Results are written to the folder OUT.
+# archive of the command in the folder carry. It needs no Rust. Results are written to the folder OUT.
 set -eu
 cd "$(dirname "$0")/.."
 repository=$PWD
@@ -17,20 +17,27 @@ pack() {
     cargo build --release -p melm-cli --no-default-features --features cuda
     cargo build --release -p melm-nn --example bench_step
     cargo test -p melm-nn --test golden --no-run
-    mkdir -p carry/gpu
-    cp target/release/melm target/release/examples/bench_step carry/gpu
-    cp "$(ls -t target/debug/deps/golden-* | grep -v '\.d$' | head -n 1)" carry/gpu/golden
-    strip carry/gpu/*
+    pack_one check "$(ls -t target/debug/deps/golden-* | grep -v '\.d$' | head -n 1)" golden
+    pack_one speed target/release/examples/bench_step bench_step
+    pack_one tag target/release/melm melm
+    ls -l carry/*.tar.xz
+}
+
+# Packs one program: pack_one COMMAND FILE NAME
+pack_one() {
+    folder=$(mktemp -d)
+    cp "$2" "$folder/$3"
+    strip "$folder/$3"
     # The tests open their data under the folder in which they were built.
-    echo "$repository" > carry/gpu/built_in
-    tar -C carry -cJf carry/gpu.tar.xz gpu
-    rm -r carry/gpu
-    ls -l carry/gpu.tar.xz
+    echo "$repository" > "$folder/built_in"
+    mkdir -p carry
+    tar -C "$folder" -cJf "carry/$1.tar.xz" .
+    rm -r "$folder"
 }
 
 unpack() {
     mkdir -p "$programs" "$out"
-    tar -C "$programs" --strip-components 1 -xJf carry/gpu.tar.xz
+    tar -C "$programs" -xJf "carry/$command.tar.xz"
     built_in=$(cat "$programs/built_in")
     [ -e "$built_in" ] || { mkdir -p "$(dirname "$built_in")" && ln -s "$repository" "$built_in"; }
     MELM_CUDA_ROOT=$(python3 -c 'import sys; print(sys.prefix)')
@@ -38,18 +45,22 @@ unpack() {
 }
 
 check() {
-    "$programs/golden" cuda > "$out/golden.txt" 2>&1 || echo "golden tests FAILED"
-    tail -n 40 "$out/golden.txt"
-    sanitize() { # TOOL TEST…
-        tool=$1
-        shift
-        echo "$tool: $*"
-        timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/golden" --test-threads 1 "$@" \
-            > "$out/$tool.txt" 2>&1 || echo "$tool ended with $?"
-        tail -n 4 "$out/$tool.txt"
-    }
+    status=0
+    "$programs/golden" cuda --show-output > "$out/golden.txt" 2>&1 || status=1
+    # Without a GPU the tests say `no GPU` and run on the emulator.
+    grep -E '^on |no GPU|FAILED|^test result' "$out/golden.txt" | sort | uniq -c
     sanitize memcheck gradients_with_dropout_and_long_sentences masked_models_give_the_same_bits taggers_equal_torch
     sanitize racecheck gradients_with_dropout_and_long_sentences the_same_step_gives_the_same_bits
+    return $status
+}
+
+# Runs some golden tests under compute-sanitizer: sanitize TOOL TEST…
+sanitize() {
+    tool=$1
+    shift
+    timeout 150 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/golden" --test-threads 1 "$@" \
+        > "$out/$tool.txt" 2>&1 || status=1
+    echo "$tool: $(tail -n 1 "$out/$tool.txt")"
 }
 
 speed() {

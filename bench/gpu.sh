@@ -64,14 +64,20 @@ sanitize() {
 }
 
 speed() {
+    status=0
     timeout 400 python3 bench/cuda.py --ours "$programs/bench_step" --only base-train,mini-train --batches 16,long \
-        --sides ours,eager-bf16,eager-tf32,ceiling --json "$out/cuda.json" | tee "$out/cuda.md"
+        --sides ours,eager-bf16,eager-tf32,ceiling --json "$out/cuda.json" > "$out/cuda.md" || status=1
+    cat "$out/cuda.md"
     sh bench/profile_cuda.sh "$programs/bench_step" > "$out/profile.txt" 2>&1 || echo "no profile: see profile.txt"
     grep -E 'in a step$' "$out/profile.txt" || true
+    return $status
 }
 
 tag() {
-    MELM="$programs/melm" timeout 560 python3 bench/tagging.py mini base --device cuda | tee "$out/tagging.txt"
+    status=0
+    MELM="$programs/melm" timeout 560 python3 bench/tagging.py mini base --device cuda > "$out/tagging.txt" || status=1
+    cat "$out/tagging.txt"
+    return $status
 }
 
 command=${1:-}

@@ -29,13 +29,15 @@ fn file() -> FileToTag {
 
 fn tag(tagger: &Tagger, with_probabilities: bool) -> (Vec<u8>, TagSummary) {
     let mut out = Vec::new();
-    let mut done = 0;
-    let on_progress = &mut |n: u64, _: u64| {
-        assert!(n >= done, "progress is reported in the order of the file");
-        done = n;
+    let mut positions = vec![0];
+    let on_progress = &mut |done: u64, _: u64| {
+        positions.push(done);
         Control::Continue
     };
     let summary = tagger.tag_file(&file(), with_probabilities, &mut out, on_progress).unwrap();
+    assert!(positions.is_sorted(), "progress is reported in the order of the file");
+    positions.dedup();
+    assert!(positions.len() > 2, "progress is reported for each chunk");
     (out, summary)
 }
 

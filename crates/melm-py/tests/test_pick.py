@@ -75,5 +75,7 @@ def test_silver_labels_are_those_of_the_command(corpus: pathlib.Path, model: str
     other = [(["Acme", "spoke"], ["B-ORG", "O"])]
     with pytest.raises(melm.Error, match="entity type `ORG`"):
         melm.augment("train.conll", silver={"llm": other}, model=model, **settings, **FAST)
+    with pytest.raises(melm.ConfigError, match="`silver` maps names of sources"):
+        melm.augment("train.conll", silver="llm.conll", model=model, **settings, **FAST)
     dropped = melm.augment("train.conll", silver={"llm": other}, silver_drop_types=True, model=model, **settings, **FAST)
     assert all("B-ORG" not in draft["tags"] for draft in dropped.drafts)

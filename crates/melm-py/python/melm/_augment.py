@@ -15,6 +15,7 @@ from ._progress import Progress
 from ._records import Records
 from ._settings import Path, fetch_models, make_settings
 
+
 class Drafts(Records):
     """Every draft and every labelled sentence of unlabelled text, kept or not: the lines of `drafts.jsonl`.
 
@@ -110,8 +111,10 @@ def augment(
     `train` and `dev` are labelled data, `unlabelled` is text that a panel of taggers labels, and `held_out` has sentences
     that must not be used, such as a test set. `names` maps entity types to lists of names, or to files with a name on each
     line. `silver` maps the name of a source, such as `"llm"`, to data that it has labelled and that the panel checks. With
-    `silver_drop_types`, its mentions of types that `train` does not have are dropped instead of refused. `**settings` are keys of the plan with `__` for a dot, such as
-    `generate__rounds=5`. With `folder`, an interrupted run can be resumed with the same call.
+    `silver_drop_types`, its mentions of types that `train` does not have are dropped instead of refused.
+
+    `**settings` are keys of the plan with `__` for a dot, such as `generate__rounds=5`. With `folder`, an interrupted run
+    can be resumed with the same call.
 
     Raises DataError, ConfigError or ModelError with the messages of the command.
     """
@@ -119,6 +122,8 @@ def augment(
         seed=seed, device=device, threads=threads, precision=precision, preset=preset, config=config,
         model=model, tagger_model=tagger_model, keys=settings,
     )  # fmt: skip
+    if silver is not None and not isinstance(silver, Mapping):
+        raise _melm.ConfigError('`silver` maps names of sources to their data, such as `{"llm": "labelled.jsonl"}`')
     fetch_models(chosen, "augment", unlabelled is not None or bool(silver))
     data = read_data(train, dev, unlabelled, held_out)
     if names is not None:

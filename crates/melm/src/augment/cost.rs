@@ -4,10 +4,8 @@ use melm_nn::config::Config;
 use melm_text::{Corpus, Sentence, Tag};
 
 use crate::models::Pretrained;
-use crate::training::{Budget, EvaluationInterval, TrainingSettings};
+use crate::training::{Budget, EvaluationInterval, MAX_BATCH_PIECES, TrainingSettings};
 
-/// The largest number of pieces in a micro-batch.
-const MAX_MICRO_BATCH_PIECES: f64 = 2_048.0;
 /// The number of operations per weight and piece in a forward pass: a multiplication and an addition.
 pub(super) const FORWARD: f64 = 2.0;
 /// The number of operations per weight and piece in a training step. The backward pass costs twice as much as the
@@ -43,7 +41,7 @@ impl GeneratorSize {
         let n_sentences = train.sentences().len().max(1) as f64;
         let batch_size = settings.batch_size.get() as f64;
         let epochs = in_epochs(settings.budget, batch_size, n_sentences);
-        let batch_tokens = (batch_size * n_tokens / n_sentences).min(MAX_MICRO_BATCH_PIECES);
+        let batch_tokens = (batch_size * n_tokens / n_sentences).min(MAX_BATCH_PIECES as f64);
         // Adam stores two moments for each weight, in addition to the weight and its gradient.
         let weights = 4.0 * (self.used_weights + self.embedding);
         let bytes = BYTES * (weights + batch_tokens * self.activations);
@@ -191,7 +189,7 @@ impl EncoderSize {
         let is_embedding_frozen = settings.freeze.freezes(melm_nn::params::TABLE);
         let frozen = if is_embedding_frozen { self.embedding } else { 0.0 };
         let trained = self.all - frozen;
-        let batch_pieces = (batch_size * train.pieces / n_sentences).min(MAX_MICRO_BATCH_PIECES);
+        let batch_pieces = (batch_size * train.pieces / n_sentences).min(MAX_BATCH_PIECES as f64);
         let numbers = self.all + 2.0 * trained + self.encoder + batch_pieces * self.activations;
         Cost { operations, bytes: BYTES * numbers }
     }

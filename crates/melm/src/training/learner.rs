@@ -11,7 +11,7 @@ use crate::stage::OnBatch;
 
 /// The maximum number of pieces in one batch. Larger batches need too much memory for a laptop; smaller ones make
 /// matrix products slow.
-const MAX_BATCH_PIECES: usize = 2_048;
+pub(crate) const MAX_BATCH_PIECES: usize = 2_048;
 
 /// A model together with its training examples and its dev set.
 ///

@@ -7,7 +7,9 @@ mod learner;
 mod settings;
 mod state;
 
-pub(crate) use learner::{Evaluation, Learner, LearnerBatch, Loss, Metric, mean_loss};
+pub(crate) use learner::{
+    Evaluation, Learner, LearnerBatch, Loss, MAX_BATCH_PIECES, Metric, mean_loss,
+};
 pub use settings::{
     Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ParseBudgetError, ScheduleKind,
     TrainingSettings,

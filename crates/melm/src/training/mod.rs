@@ -153,11 +153,12 @@ impl<'a, L: Learner> Training<'a, L> {
             self.check_finite(stage)?;
             return Err(diverged(stage, number + 1, "its loss is"));
         }
-        self.state.loss.add(loss);
         let rate = self.settings.rate(self.steps.schedule.factor(number));
         let stepped =
             self.adam.step(self.device, rate, self.learner.parameters(), &mut self.gradients);
         stepped.map_err(|error| name_stage(error, stage))?;
+        // The state may be saved after an error, and then has only whole updates.
+        self.state.loss.add(loss);
         self.state.n_steps += 1;
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use melm_nn::device::Device;
+use melm_nn::isa::IsaKind;
 
 use super::encode::WindowInput;
 
@@ -34,14 +35,26 @@ pub(super) fn cut_batches(
     n_together: usize,
 ) -> Vec<Range<usize>> {
     let limit = match device {
-        Device::Cpu(_) => {
-            let total: usize = windows.iter().map(|window| window.pieces.len()).sum();
-            (total / (n_threads * BATCHES_PER_THREAD))
-                .clamp(MAX_THREAD_PIECES / 4, MAX_THREAD_PIECES)
+        Device::Cpu(cpu) => {
+            let total = windows.iter().map(|window| window.pieces.len()).sum();
+            cpu_limit(cpu.isa().kind(), total, n_threads)
         }
         Device::Cuda(_) => MAX_GPU_PIECES,
     };
     cut_at(windows, limit, n_together)
+}
+
+/// Returns the largest number of pieces that a thread reads at a time, of `total` pieces.
+///
+/// With `gemm` the last bits of a row can depend on the other rows of its batch. The batches then do not depend on the number of
+/// threads.
+fn cpu_limit(kind: IsaKind, total: usize, n_threads: usize) -> usize {
+    match kind {
+        IsaKind::Gemm => MAX_THREAD_PIECES,
+        IsaKind::Avx512 | IsaKind::Avx2 | IsaKind::Scalar => (total
+            / (n_threads * BATCHES_PER_THREAD))
+            .clamp(MAX_THREAD_PIECES / 4, MAX_THREAD_PIECES),
+    }
 }
 
 /// Cuts windows into batches of at most `limit` pieces, or of one window. The batches of a group, except its last, have about
@@ -68,7 +81,9 @@ fn cut_at(windows: &[WindowInput], limit: usize, n_together: usize) -> Vec<Range
 mod tests {
     use std::ops::Range;
 
-    use super::{WindowInput, cut_at, sort_windows};
+    use melm_nn::isa::IsaKind;
+
+    use super::{WindowInput, cpu_limit, cut_at, sort_windows};
 
     fn window(sentence: usize, n_pieces: usize) -> WindowInput {
         WindowInput { sentence, own: 0..1, pieces: vec![0; n_pieces], first_pieces: vec![0] }
@@ -82,6 +97,13 @@ mod tests {
         assert_eq!(cut_at(&windows, 100, 3), [0..3, 3..6]);
         assert_eq!(cut_at(&windows, 100, 100), std::slice::from_ref(&(0..6)));
         assert!(cut_at(&[], 8, 3).is_empty());
+    }
+
+    #[test]
+    fn batches_of_gemm_do_not_depend_on_the_number_of_threads() {
+        let limits = |kind| [1, 2, 64].map(|n_threads| cpu_limit(kind, 4_000, n_threads));
+        assert_eq!(limits(IsaKind::Gemm), [384; 3]);
+        assert_eq!(limits(IsaKind::Avx2), [384, 384, 96]);
     }
 
     /// The batches of sentences, each as the numbers of its sentences, if sentence 0 has the number `first`.

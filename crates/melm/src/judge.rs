@@ -112,10 +112,14 @@ impl<'a> Judge<'a> {
         let mut new: Vec<_> =
             drafts.iter_mut().filter(|draft| draft.verdict == Verdict::New).collect();
         let (mut done, total) = (0, new.len() as u64);
-        for chunk in new.chunks_mut(CHUNK) {
-            self.assess_chunk(chunk, device, &mut || stage.batch())?;
-            done += chunk.len() as u64;
-            stage.progress(done, total)?;
+        // A run judges each round by itself. With the same chunks, drafts that are judged again have the same batches, on
+        // which the last bits of a probability can depend on a GPU.
+        for round in new.chunk_by_mut(|a, b| a.round == b.round) {
+            for chunk in round.chunks_mut(CHUNK) {
+                self.assess_chunk(chunk, device, &mut || stage.batch())?;
+                done += chunk.len() as u64;
+                stage.progress(done, total)?;
+            }
         }
         Ok(())
     }

@@ -24,14 +24,6 @@ struct ScoredPiece {
     masked: Range<usize>,
 }
 
-/// A mention of a window of the source.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct SourceMention {
-    sentence: usize,
-    window: usize,
-    mention: usize,
-}
-
 /// The inputs that are the same for all mentions.
 pub(super) struct ScoreContext<'a> {
     pub(super) device: &'a Device,
@@ -41,12 +33,11 @@ pub(super) struct ScoreContext<'a> {
     pub(super) pieces_per_batch: usize,
 }
 
-/// Scores mentions. Remembers the scores of source mentions, which are the same in every round.
+/// Scores mentions.
 pub(super) struct MentionScorer {
     tape: MaskedLmTape,
     batch: MaskedBatch,
     out: Predictions,
-    sources: HashMap<SourceMention, f64>,
 }
 
 impl MentionScorer {
@@ -55,28 +46,25 @@ impl MentionScorer {
             tape: MaskedLmTape::for_prediction(config),
             batch: MaskedBatch::default(),
             out: Predictions::default(),
-            sources: HashMap::new(),
         }
     }
 
     /// Returns the score of each rewritten mention of the tasks, by the index of its task and of the mention: the mean
     /// log-probability of its pieces, minus that of the source's.
+    ///
+    /// The source mentions are scored again in every round, so that a round has the same batches, and the same scores to the
+    /// last bit on a GPU, if an earlier process made the rounds before it.
     pub(super) fn score(
         &mut self,
         context: &ScoreContext<'_>,
         tasks: &[FillTask<'_>],
     ) -> Result<HashMap<(usize, usize), f64>, Error> {
-        let (mut rewritten, mut new, mut missing, mut old) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut rewritten, mut new, mut old) = (Vec::new(), Vec::new(), Vec::new());
         for (number, task) in tasks.iter().enumerate() {
             for mention in rewritten_mentions(task) {
-                let Linearized { sentence, window, pieces, .. } = task.source;
-                let key = SourceMention { sentence: *sentence, window: *window, mention };
-                if !self.sources.contains_key(&key) {
-                    missing.push(key);
-                    old.push(Passage { pieces, tokens: token_ranges(task.source, mention) });
-                }
-                rewritten.push((number, mention, key));
+                let tokens = token_ranges(task.source, mention);
+                old.push(Passage { pieces: &task.source.pieces, tokens });
+                rewritten.push((number, mention));
                 let mut tokens = token_ranges(&task.window, mention);
                 // A token for which no piece was allowed has no piece to score.
                 let pieces = &task.masked.pieces;
@@ -85,12 +73,9 @@ impl MentionScorer {
             }
         }
         let old = self.mean_log_probabilities(context, &old)?;
-        self.sources.extend(missing.into_iter().zip(old));
         let new = self.mean_log_probabilities(context, &new)?;
-        let scores = rewritten.into_iter().zip(new);
-        Ok(scores
-            .map(|((task, mention, key), new)| ((task, mention), new - self.sources[&key]))
-            .collect())
+        let differences = new.into_iter().zip(old).map(|(new, old)| new - old);
+        Ok(rewritten.into_iter().zip(differences).collect())
     }
 
     /// Returns the mean log-probability of the pieces of each passage.

@@ -199,8 +199,13 @@ impl Pass<'_> {
         if n_layers * width == 0 {
             return Ok(());
         }
-        // The buffers of neighbouring layers lie at a constant distance.
-        let distance = d_qkv.get(1).and_then(|d| d.distance_from(&d_qkv[0])).unwrap_or(0);
+        let distance = d_qkv.get(1).map_or(0, |d| {
+            d.distance_from(&d_qkv[0]).expect("layers lie in the order of the backward pass")
+        });
+        assert!(
+            d_qkv.windows(2).all(|pair| pair[1].distance_from(&pair[0]) == Some(distance)),
+            "the buffers of neighbouring layers lie at a constant distance"
+        );
         let all = FloatSpan { len: (n_layers - 1) * distance + d_qkv[0].len, ..d_qkv[0] };
         let n_sums = grid.blocks[1];
         let partial = sink.sums.take(n_layers * n_sums, width);

@@ -14,8 +14,8 @@ pub(crate) struct Int8Layer {
     pub(super) output: Int8Linear,
 }
 
-/// The number of rows of which a thread computes the whole feed-forward part at a time, so that the rows between its two
-/// products stay in the second-level cache.
+/// The number of rows for each thread for which the whole feed-forward part is computed at a time, so that the rows between
+/// its two products stay in the second-level cache.
 const FEED_FORWARD_ROWS: usize = 96;
 
 impl Int8Layer {

@@ -113,15 +113,18 @@ fn the_largest_sums_do_not_saturate() {
 }
 
 #[test]
-fn a_quantized_row_is_within_half_a_step_and_zero_is_exact() {
+fn a_quantized_row_is_within_half_a_step_at_the_ends_within_one_and_zero_is_exact() {
     for isa in instruction_sets() {
         for x in [numbers(77, 3), vec![0.0; 5], vec![-4.0, -1.0, -0.5], vec![3.0, 7.0, 0.0]] {
             let mut q = vec![9; x.len()];
             let scale = quantize_row(isa, &x, &mut q);
+            let (least, most) = (q.iter().min().copied(), q.iter().max().copied());
             for (x, q) in x.iter().zip(q) {
                 let back = scale.scale * (i32::from(q) - scale.zero) as f32;
                 // The zero point is rounded too, so the ends of the range may be off by one step.
-                assert!((x - back).abs() <= scale.scale * 1.001, "{x} {back}");
+                let is_end = Some(q) == least || Some(q) == most;
+                let allowed = if is_end { 1.001 } else { 0.501 };
+                assert!((x - back).abs() <= scale.scale * allowed, "{x} {back}");
                 assert!(*x != 0.0 || back == 0.0);
             }
         }
@@ -147,7 +150,13 @@ fn the_gelu_is_that_of_the_sum_with_the_bias() {
 
 #[test]
 fn only_vnni_is_called_fast() {
-    let scalar = Isa::from_kind(IsaKind::Scalar).unwrap();
-    assert!(!Kernel::detect(scalar).is_fast());
+    #[cfg(target_arch = "x86_64")]
+    let has_vnni = is_x86_feature_detected!("avx512vnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has_vnni = false;
+    for isa in instruction_sets() {
+        let is_fast = isa.kind() == IsaKind::Avx512 && has_vnni;
+        assert_eq!(Kernel::detect(isa).is_fast(), is_fast, "{}", isa.name());
+    }
     assert_eq!(GROUP, 4, "the instruction adds four products");
 }

@@ -62,6 +62,8 @@ fn products_equal_plain_sums_on_every_instruction_set() {
             (50, 13, 400),
             (230, 20, 51),
             (300, 9, 820),
+            // Longer than what is summed in registers at a time.
+            (5, 3100, 50),
         ] {
             check(&cpu, Shape { m, k, n });
         }
@@ -106,19 +108,20 @@ fn a_row_does_not_depend_on_the_rows_around_it_nor_on_the_threads() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    let Shape { m, k, n } = Shape { m: 330, k: 40, n: 500 };
-    let (a, b) = (numbers(m * k, 4), numbers(k * n, 5));
-    let a_t = transposed(&a, m, k);
-    let multiply = |left: Left<'_>, n_threads: usize| {
-        let mut c = vec![0.0; m * n];
-        let out = Out { data: &mut c, row: n, accumulates: false };
-        product(&Cpu::new(n_threads), Shape { m, k, n }, left, Right::rows(&b, n), out);
-        c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
-    };
-    for left in [Left::rows(&a, k), Left::columns(&a_t, m)] {
-        let wanted = multiply(left, 1);
-        for n_threads in [2, 5, 16] {
-            assert!(multiply(left, n_threads) == wanted, "{n_threads} threads");
+    for Shape { m, k, n } in [Shape { m: 330, k: 40, n: 500 }, Shape { m: 40, k: 3100, n: 100 }] {
+        let (a, b) = (numbers(m * k, 4), numbers(k * n, 5));
+        let a_t = transposed(&a, m, k);
+        let multiply = |left: Left<'_>, n_threads: usize| {
+            let mut c = vec![0.0; m * n];
+            let out = Out { data: &mut c, row: n, accumulates: false };
+            product(&Cpu::new(n_threads), Shape { m, k, n }, left, Right::rows(&b, n), out);
+            c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        for left in [Left::rows(&a, k), Left::columns(&a_t, m)] {
+            let wanted = multiply(left, 1);
+            for n_threads in [2, 5, 16] {
+                assert!(multiply(left, n_threads) == wanted, "{n_threads} threads");
+            }
         }
     }
 }

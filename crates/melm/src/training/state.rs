@@ -212,8 +212,8 @@ impl CheckpointStore {
         Ok(())
     }
 
-    /// Writes one line for each epoch. The whole file is written again each time, so that it never lists an epoch
-    /// whose state was not saved before the process was killed.
+    /// Writes one line for each epoch. The whole file is written again each time: epochs after the last saved state, which
+    /// a resumed run trains again, are then listed once.
     pub(super) fn write_metrics(&self, stage: &str, epochs: &[EpochMetrics]) -> Result<(), Error> {
         let Some(path) = self.file("metrics.jsonl") else { return Ok(()) };
         let lines = epochs.iter().map(|epoch| metrics_line(stage, epoch));

@@ -31,6 +31,7 @@ SETTINGS = [
     "generate.longest_mention=0",
     "substitute.match_before=false",
     "finetune.budget=8 epochs",
+    "finetune.evaluate_every=2",
     "generate.whole_words=false",
     "generate.distinct_mentions=false",
     "generate.order=at-once",

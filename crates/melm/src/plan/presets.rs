@@ -172,7 +172,9 @@ fn small_finetune() -> FinetuneSettings {
             warmup: 0.1,
             schedule: ScheduleKind::Linear,
             clip: 1.0,
-            evaluate_every: EvaluationInterval::Epochs(count(2)),
+            // One evaluation, after the last epoch: an evaluation takes as long as most of an epoch, and earlier epochs
+            // are seldom better.
+            evaluate_every: EvaluationInterval::Epochs(count(5)),
             freeze: piece_embeddings(),
             ..full.training
         },

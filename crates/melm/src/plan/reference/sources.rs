@@ -100,6 +100,11 @@ const SOURCES: &[Source] = &[
         "`1.0` for small models: our choice. `1.0` of `reference-code`: the authors' code (docs/fidelity.md, row 14). \
          `0.0`: the paper states no limit.",
     ),
+    from(
+        "finetune.evaluate_every",
+        "`5` for small models: one evaluation, after the last epoch, which had the lowest loss on dev in 62 of 65 trainings \
+         (docs/performance.md#where-the-time-of-augment-goes). `1`: our choice; the paper does not say.",
+    ),
     from("finetune.patience", "The paper trains for a fixed number of epochs."),
     from(
         "finetune.keep",

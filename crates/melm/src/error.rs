@@ -482,7 +482,9 @@ pub enum Error {
         n_unknown: usize,
     },
     /// A line of a drafts file is not a draft of this corpus.
-    #[error("`{path}`:{line}: {what}; pass the corpus that the drafts were made from")]
+    #[error(
+        "`{path}`:{line}: {what}; pass drafts of `melm augment` or `melm generate`, and the corpus that they were made from"
+    )]
     NotADraft {
         /// The file.
         path: PathBuf,

@@ -85,7 +85,7 @@ pub(crate) fn coverage_warning(
 ) -> Option<String> {
     // One thread is enough: a training takes much longer.
     let coverage = PieceCoverage::new(&model.tokenizer(), sentences, 1).ok()?;
-    coverage.warning(what, model.name())
+    coverage.warning(what, &format!("`{}`", model.name()))
 }
 
 /// The names of the entity types that have a mention.

@@ -37,6 +37,15 @@ pub(crate) fn run(
             hint: "use `melm augment`, or set the plan's `method` to `melm`",
         });
     }
+    if plan.method.mixes() {
+        return Err(Failure::Usage {
+            message: format!(
+                "the method `{}` mixes languages, which `melm generate` does not do",
+                plan.method.name()
+            ),
+            hint: "use `melm augment`, or set the plan's `method` to `melm`",
+        });
+    }
     let shard = command.shard.shard;
     let path = shard_path(&command.output.out, shard);
     let out = Output::create(&path, command.output.force)?;

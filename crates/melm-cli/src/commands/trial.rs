@@ -140,8 +140,10 @@ fn print_result(trial: &Trial, result: &TrialResult, as_json: bool) -> Result<()
     if as_json {
         return output::print_json(true, Some(&result.to_json(&systems)));
     }
-    // Half the width of the interval is the smallest difference that would not contain zero.
+    // Half the width of the interval is the smallest difference that would not contain zero. Without any drafts it is 0,
+    // which says nothing about the data.
     let margin = result.difference_to_gold(last).and_then(|found| found.margin);
+    let margin = margin.filter(|points| *points > 0.0);
     let power = margin.map_or(String::new(), |points| {
         format!("\nFor {last}, this trial can show differences of {points:.1} points or more.")
     });

@@ -116,6 +116,11 @@ fn contradicting_inputs_are_refused_with_a_hint() {
             "does not use a fine-tuned model",
         ),
         (
+            "generate lm train.conll -o o --set method=melm-codemix",
+            2,
+            "mixes languages, which `melm generate` does not do",
+        ),
+        (
             "finetune train.conll -o o --model model --set method=gold",
             2,
             "does not fine-tune a model",

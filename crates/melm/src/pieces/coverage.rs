@@ -114,12 +114,12 @@ impl PieceCoverage {
             .then(|| self.n_plain_letters as f64 / self.n_plain_pieces.max(1) as f64)
     }
 
-    /// Returns a warning if the model called `model` does not know the script or the language of a text. `what` names the
-    /// text, as in ``the text `a.txt` ``.
+    /// Returns a warning if the model does not know the script or the language of a text. `what` and `model` name them, as in
+    /// ``the text `a.txt` `` and ``` `mini` ```.
     pub fn warning(&self, what: &str, model: &str) -> Option<String> {
         let reason = self.unknown_pieces().or_else(|| self.short_pieces())?;
         Some(format!(
-            "`{model}` does not seem to know the script or the language of {what}: {reason}; results will be poor; use a \
+            "{model} does not seem to know the script or the language of {what}: {reason}; results will be poor; use a \
              model that was made for this language, for example `--model xlm-roberta-base`"
         ))
     }

@@ -102,7 +102,7 @@ fn report_voting(voting: &Voting, shard: Shard, terminal: &Terminal) {
         Voting::Waiting { pass, taggers } => {
             let numbers: Vec<_> = taggers.iter().map(ToString::to_string).collect();
             format!(
-                "shard {shard}: its taggers have voted in pass {pass}; missing: tagger {} of other \
+                "shard {shard}: all its taggers have voted in pass {pass}; missing: tagger {} of other \
                  shards; when they have voted, run the shards again for the next pass, or the \
                  command without `--shard`",
                 numbers.join(", ")

@@ -155,23 +155,35 @@ fn examples(drafts: &[Draft]) -> Vec<&Draft> {
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// Prints the first replaced mention with its context, in the source and in the draft. Prints the whole draft if it has
-/// no source.
+/// Prints the first replaced mention with its context, in the source and in the draft, with brackets around all replaced
+/// mentions. Prints the whole draft if it has no source.
 fn print_example(draft: &Draft, gold: &Corpus, terminal: &Terminal) {
     let Some(source) = draft.source else {
         return terminal.info(&with_tags(&draft.sentence, gold));
     };
-    let Some(replaced) = draft.replacements.iter().find(|one| one.old != one.new) else { return };
     let sentence = &gold.sentences()[source];
-    let Some(mention) = sentence.mentions().nth(replaced.mention) else { return };
-    let before = with_context(sentence.tokens(), mention.tokens);
-    let after = with_context(draft.sentence.tokens(), replaced.tokens.clone());
+    let mentions: Vec<_> = sentence.mentions().collect();
+    let replaced: Vec<_> = draft
+        .replacements
+        .iter()
+        .filter(|one| one.old != one.new && one.mention < mentions.len())
+        .collect();
+    let old: Vec<_> = replaced.iter().map(|one| mentions[one.mention].tokens.clone()).collect();
+    let new: Vec<_> = replaced.iter().map(|one| one.tokens.clone()).collect();
+    let (Some(before), Some(after)) =
+        (Excerpt::new(sentence.tokens(), &old), Excerpt::new(draft.sentence.tokens(), &new))
+    else {
+        return;
+    };
     let number = match gold.locate(source) {
         (Some(code), index) => format!("{code} {}", index + 1),
         (None, index) => (index + 1).to_string(),
     };
-    terminal.info(&format!("{number:>5}  {before}"));
-    terminal.info(&format!("    →  {after}  {}", gold.types().name(replaced.entity_type)));
+    let mut types: Vec<_> =
+        replaced[..after.n_marked].iter().map(|one| gold.types().name(one.entity_type)).collect();
+    types.dedup();
+    terminal.info(&format!("{number:>5}  {}", before.text));
+    terminal.info(&format!("    →  {}  {}", after.text, types.join(", ")));
 }
 
 /// Returns a sentence as one line, with each tag after its token.
@@ -184,21 +196,45 @@ pub(super) fn with_tags(sentence: &Sentence, gold: &Corpus) -> String {
     format!("    +  {}", words.join(" "))
 }
 
-/// Returns a mention in brackets with the tokens around it.
-fn with_context<T: AsRef<str>>(tokens: &[T], mention: Range<usize>) -> String {
-    let join = |range: Range<usize>| {
-        let texts: Vec<_> = tokens[range].iter().map(AsRef::as_ref).collect();
-        texts.join(" ")
-    };
-    let start = mention.start.saturating_sub(CONTEXT);
-    let end = (mention.end + CONTEXT).min(tokens.len());
-    let dots = if start > 0 { "…" } else { "" };
-    let parts = [
-        dots.to_owned(),
-        join(start..mention.start),
-        format!("[{}]", join(mention.clone())),
-        join(mention.end..end),
-    ];
-    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join(" ")
+/// A part of a sentence, with some mentions in brackets.
+struct Excerpt {
+    text: String,
+    /// The number of mentions that are in the part.
+    n_marked: usize,
+}
+
+impl Excerpt {
+    /// Shows the first of `mentions` and the tokens around it, with brackets around all mentions that are wholly shown.
+    /// The mentions are in order and do not overlap. Returns `None` without mentions.
+    fn new<T: AsRef<str>>(tokens: &[T], mentions: &[Range<usize>]) -> Option<Self> {
+        let first = mentions.first()?;
+        let start = first.start.saturating_sub(CONTEXT);
+        let end = (first.end + CONTEXT).min(tokens.len());
+        let shown: Vec<_> = mentions.iter().take_while(|mention| mention.end <= end).collect();
+        let word = |(at, token): (usize, &T)| {
+            let open = if shown.iter().any(|mention| mention.start == at) { "[" } else { "" };
+            let close = if shown.iter().any(|mention| mention.end == at + 1) { "]" } else { "" };
+            format!("{open}{}{close}", token.as_ref())
+        };
+        let words: Vec<_> = (start..end).zip(&tokens[start..end]).map(word).collect();
+        let dots = if start > 0 { "… " } else { "" };
+        Some(Self { text: format!("{dots}{}", words.join(" ")), n_marked: shown.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Excerpt;
+
+    #[test]
+    fn all_mentions_of_an_excerpt_have_brackets() {
+        let tokens: Vec<_> = (0..40).map(|at| at.to_string()).collect();
+        let found = Excerpt::new(&tokens, &[20..22, 24..25, 39..40]).unwrap();
+        assert!(found.text.starts_with("… "), "{}", found.text);
+        assert!(found.text.contains(" 19 [20 21] 22 23 [24] 25 "), "{}", found.text);
+        assert_eq!(found.n_marked, 2);
+        let found = Excerpt::new(&tokens, std::slice::from_ref(&(0..1))).unwrap();
+        assert!(found.text.starts_with("[0] 1 "), "{}", found.text);
+        assert!(Excerpt::new(&tokens, &[]).is_none());
+    }
 }

@@ -9,6 +9,7 @@ use melm::training::{BestEvaluation, TrainingOutcome};
 use melm::training_job::{TrainedKind, TrainingJob};
 
 use crate::args::TrainingOptions;
+use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::interrupt::DeferInterrupt;
 use crate::labelled;
@@ -47,6 +48,7 @@ pub(crate) fn run(
     job: &TrainingJob,
     device_name: &str,
     options: &TrainingOptions,
+    command_line: &CommandLine,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     let started = Instant::now();
@@ -59,7 +61,8 @@ pub(crate) fn run(
         };
         output::refuse_replaced_input(Path::new(model), &options.out, |_| false)?;
     }
-    let folder = job.open_folder(&options.out, options.force)?;
+    let folder =
+        job.open_folder(&options.out, options.force)?.with_arguments(command_line.arguments());
     if let Some(finished) = folder.finished()? {
         terminal.info(&format!("`{}` is already finished", options.out.display()));
         if let Some(warning) = finished.warning(&options.out) {

@@ -140,6 +140,7 @@ def run_command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def results(folder: pathlib.Path) -> dict[str, bytes]:
-    """Return the contents of all result files but `run.json`, which has times."""
-    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != "run.json"]
+    """Return the contents of all result files but `run.json` and `README.md`, which have the time and the command."""
+    others = ("run.json", "README.md")
+    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in others]
     return {path.name: path.read_bytes() for path in paths}

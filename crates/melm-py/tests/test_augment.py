@@ -29,9 +29,11 @@ def test_files_are_those_of_the_command_byte_for_byte(corpus: pathlib.Path, mode
     out.save("saved")
     expected = augment_by_command("train.conll", model)
     found = results(pathlib.Path("saved"))
-    assert set(found) == set(expected) == {"README.md", "drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.conll"}
+    assert set(found) == set(expected) == {"drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.conll"}
     for name in expected:
         assert found[name] == expected[name], name
+    assert "There is no command" in pathlib.Path("saved/README.md").read_text()
+    assert "$ melm augment train.conll --dev" in pathlib.Path("by-command/README.md").read_text()
     recorded = json.loads(pathlib.Path("saved/run.json").read_text())
     assert recorded["train"] == json.loads(pathlib.Path("by-command/run.json").read_text())["train"]
 

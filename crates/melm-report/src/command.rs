@@ -1,5 +1,6 @@
 //! The command that repeats a run.
 
+use melm::shell::melm_command;
 use serde_json::Value;
 
 use crate::visible::visible;
@@ -21,9 +22,7 @@ impl CommandLine {
         });
         let is_recorded = recorded.is_some();
         let words = recorded.unwrap_or_else(rebuild);
-        let words = std::iter::once("melm".to_owned()).chain(words);
-        let text = words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ");
-        Self { text: visible(&text), is_recorded }
+        Self { text: visible(&melm_command(&words)), is_recorded }
     }
 }
 
@@ -56,15 +55,6 @@ pub(crate) fn rebuild_augment(record: &Value, folder: &str) -> Vec<String> {
     add("--config", vec![format!("{}/plan.toml", folder.trim_end_matches('/'))]);
     add("-o", vec!["again".to_owned()]);
     words
-}
-
-/// Quotes a word for a shell, if it needs quotes.
-fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_=./,:+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@
 //!
 //! Other modules: [`self_training`] (labels unlabelled text), [`pick`] (picks sentences to label), [`gold_check`] (finds wrong gold tags), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
 //! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control), [`notes`] (lines for users),
-//! [`training_job`] (training in a folder), [`shard`] (parts of a large input), [`files`] (writing and hashing files).
+//! [`training_job`] (training in a folder), [`shard`] (parts of a large input), [`shell`] (commands as text), [`files`] (writing and hashing files).
 //!
 //! [`text`] (labelled text) and [`nn`] (the tensor engine) are the two crates that this crate is built on.
 //!
@@ -102,6 +102,7 @@ mod run_folder;
 pub mod sample;
 pub mod self_training;
 pub mod shard;
+pub mod shell;
 pub mod stage;
 pub mod tagger;
 pub mod training;

@@ -130,6 +130,7 @@ pub struct FinishedTraining {
 pub struct TrainingFolder<'a> {
     job: &'a TrainingJob,
     folder: RunFolder,
+    arguments: Vec<String>,
 }
 
 impl TrainingJob {
@@ -194,7 +195,8 @@ impl TrainingJob {
     /// # Errors
     /// Without `force`, if the folder contains another run or other files.
     pub fn open_folder(&self, dir: &Path, force: bool) -> Result<TrainingFolder<'_>, Error> {
-        Ok(TrainingFolder { job: self, folder: RunFolder::open(dir, self.identity()?, force)? })
+        let folder = RunFolder::open(dir, self.identity()?, force)?;
+        Ok(TrainingFolder { job: self, folder, arguments: Vec::new() })
     }
 
     /// Trains, and saves the model.
@@ -226,10 +228,15 @@ impl TrainingJob {
     }
 
     /// Returns the card of the trained model.
-    fn describe(&self, outcome: &TrainingOutcome, details: &TrainingDetails) -> String {
+    fn describe(
+        &self,
+        outcome: &TrainingOutcome,
+        details: &TrainingDetails,
+        arguments: &[String],
+    ) -> String {
         let (kind, plan) = (self.kind, &self.plan);
         let (train, dev) = (&self.train, self.dev.as_ref());
-        model_card(&ModelCard { kind, plan, train, dev, outcome, details })
+        model_card(&ModelCard { kind, plan, train, dev, outcome, details, arguments })
     }
 
     fn record(
@@ -267,6 +274,14 @@ impl TrainingJob {
 }
 
 impl TrainingFolder<'_> {
+    /// Sets the arguments of the command `melm`, so that a person can repeat the run. They are recorded in `run.json` and
+    /// in the card. Programs that call the library leave them out.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: &[String]) -> Self {
+        self.arguments = arguments.to_vec();
+        self
+    }
+
     /// Returns the training run if it is finished in the folder.
     ///
     /// # Errors
@@ -296,8 +311,11 @@ impl TrainingFolder<'_> {
         let metrics = read_sealed(&metrics)?.unwrap_or_default();
         write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
         write_whole(&dir.join("plan.toml"), job.plan.to_toml().as_bytes())?;
-        let card = write_card(dir, &job.describe(&outcome, &details))?;
+        let card = write_card(dir, &job.describe(&outcome, &details, &self.arguments))?;
         let mut record = job.record(&outcome, &details, seconds());
+        if !self.arguments.is_empty() {
+            record.insert("arguments".to_owned(), json!(self.arguments));
+        }
         record.insert("files".to_owned(), json!(checksums(&result_files(dir)?)?));
         self.folder.finish(record.clone())?;
         Ok(FinishedTraining { outcome, details, record, card })

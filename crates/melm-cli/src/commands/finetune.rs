@@ -3,11 +3,16 @@
 use melm::training_job::TrainedKind;
 
 use crate::args::Finetune;
+use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 use crate::training;
 
-pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    command: &Finetune,
+    command_line: &CommandLine,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let (job, device_name) = training::prepare(TrainedKind::MaskedLm, &command.training, terminal)?;
     let method = job.plan().method;
     if !method.finetunes() {
@@ -25,5 +30,12 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
             hint: "use `melm augment --keep-model`, which also writes the fine-tuned model",
         });
     }
-    training::run(TrainedKind::MaskedLm, &job, &device_name, &command.training, terminal)
+    training::run(
+        TrainedKind::MaskedLm,
+        &job,
+        &device_name,
+        &command.training,
+        command_line,
+        terminal,
+    )
 }

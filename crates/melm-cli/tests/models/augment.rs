@@ -87,7 +87,7 @@ fn the_output_is_gold_then_kept_drafts_and_verdicts_are_explained() {
         format!("| gold: labelled by people | {n_gold} | {n_gold} |\n"),
         format!("| drafts: made from gold sentences | {n_kept} | {n_drafts} |\n"),
         format!("Together: {} sentences with ", n_gold + n_kept),
-        "$ melm augment train.conll --dev train.conll --config plan.toml -o FOLDER\n".to_owned(),
+        format!("$ melm {}\n", augment_into("out", more)),
         "Licence: none is stated.".to_owned(),
     ] {
         assert!(card.contains(&part), "no `{part}` in\n{card}");
@@ -288,6 +288,35 @@ fn a_dry_run_writes_nothing_and_another_plan_needs_force() {
     done(folder.path(), &augment_into("out", "--method label-wise --seed 3 --force"));
     done(folder.path(), &augment_into("afresh", "--method label-wise --seed 3"));
     assert_same(&folder.path().join("out"), &folder.path().join("afresh"));
+}
+
+/// The command of the card makes the same files, with languages, text and other columns.
+#[test]
+fn the_command_of_a_card_repeats_the_run() {
+    let folder = prepared();
+    let path = folder.path();
+    let columns: String = TRAIN
+        .lines()
+        .map(|row| row.split_once(' ').map_or(String::new(), |(a, b)| format!("{b}\tx\t{a}")))
+        .map(|row| row + "\n")
+        .collect();
+    fs::write(path.join("columns.conll"), columns).unwrap();
+    fs::write(path.join("text.txt"), "Ida sang in Oslo.\n").unwrap();
+    let first = "augment en=columns.conll --unlabelled nl=text.txt --token-column 3 --tag-column 1 \
+        --encoding utf-8 --scheme iob2 --text-format text --method label-wise --model model \
+        --config fast.toml --set filter.mode=off --set self_training.panel=2 \
+        --set self_training.budget=2~updates --rounds 1 -o first";
+    let words = first.split_whitespace().map(|word| word.replace('~', " "));
+    assert!(melm(path, "").args(words).output().unwrap().status.success());
+    let card = augmented(path, "first/README.md");
+    let line = card.lines().find_map(|line| line.strip_prefix("$ melm ")).unwrap();
+    // A shell reads the command, quotes included.
+    let again = format!("\"$MELM\" {}", line.replace("-o first", "-o again"));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &again]).env("MELM", env!("CARGO_BIN_EXE_melm")).current_dir(path);
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{again}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_same(&path.join("first"), &path.join("again"));
 }
 
 #[test]

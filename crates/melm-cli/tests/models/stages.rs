@@ -35,7 +35,7 @@ fn single_stages_give_the_output_of_augment() {
     let card = text(path, "lm/README.md");
     assert!(card.starts_with("---\npipeline_tag: fill-mask\n"), "{card}");
     assert!(card.contains("the best on the dev set: mean loss "), "{card}");
-    assert!(card.contains("$ melm finetune train.conll --dev train.conll "), "{card}");
+    assert!(card.contains(&format!("$ melm finetune {LEARN} -o lm\n")), "{card}");
 
     let messages = done(path, "generate lm train.conll -o drafts.jsonl");
     assert!(messages.contains("making drafts of 4 sentences of `train.conll` with lm: 3 rounds"));

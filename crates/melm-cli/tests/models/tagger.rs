@@ -41,7 +41,7 @@ fn a_tagger_is_trained_then_tags_a_file_that_is_scored() {
         format!("| training set | 4 | {n_tokens} |\n| dev set | 4 | {n_tokens} |\n"),
         "The model was trained for 30 epochs".to_owned(),
         "the best on the dev set: micro-F1 100.00 %.".to_owned(),
-        "$ melm train train.conll --dev train.conll --config plan.toml -o FOLDER\n".to_owned(),
+        format!("$ melm {}\n", train_into("tagger", "--epochs 30").trim_end()),
     ] {
         assert!(card.contains(&part), "no `{part}` in\n{card}");
     }

@@ -9,7 +9,7 @@ use super::algorithm::metrics_of_judges;
 use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, GOLD, augmented_names};
 use crate::Error;
-use crate::card::{CardState, DataCommand, data_card, write_card};
+use crate::card::{CardState, data_card, write_card};
 use crate::files::{folder_size, read_sealed, refuse_links, write_whole};
 use crate::gold_check::fold_metrics;
 use crate::methods::Method;
@@ -96,7 +96,8 @@ impl AugmentJob {
 }
 
 impl AugmentFolder<'_> {
-    /// Records the arguments of the calling program in `run.json`, so that a person can repeat the run.
+    /// Sets the arguments of the command `melm`, so that a person can repeat the run. They are recorded in `run.json` and
+    /// in the card. Programs that call the library leave them out.
     #[must_use]
     pub fn with_arguments(mut self, arguments: &[String]) -> Self {
         self.arguments = arguments.to_vec();
@@ -199,16 +200,9 @@ impl AugmentFolder<'_> {
 
     /// Returns the card of the run. `paths` are the files of the augmented corpus.
     fn describe(&self, augmented: &Augmented, paths: &[PathBuf]) -> String {
-        let text = self.job.text.as_ref();
-        let command = DataCommand {
-            dev: self.job.dev.as_ref(),
-            text: text.map_or(&[], |text| text.text.files()),
-            held_out: text.map_or(&[], |text| text.held_out()),
-            names: self.job.names.as_ref().map_or(&[], |names| names.counts()),
-        };
         let names = paths.iter().filter_map(|path| path.file_name());
         let names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-        data_card(augmented, &names, &command)
+        data_card(augmented, &names, &self.arguments)
     }
 
     /// Returns the metrics of all trainings, in the order of the stages.

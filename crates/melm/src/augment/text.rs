@@ -82,11 +82,6 @@ impl TextToLabel {
         Ok(Self { text: kept, left_out, held_out, gold, silver, sentences })
     }
 
-    /// The held-out files.
-    pub(super) fn held_out(&self) -> &[TextFile] {
-        &self.held_out
-    }
-
     /// The entry of the text in `run.json`: its files, the held-out files, and the counts of each pass.
     pub(super) fn record(&self, outcome: &TextOutcome) -> Value {
         let mut record = json!({

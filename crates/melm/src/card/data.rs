@@ -1,33 +1,16 @@
 //! The card of the data that `melm augment` writes.
 
-use std::fmt::Write;
 use std::path::Path;
 
-use melm_text::{Corpus, TextFile};
+use melm_text::Corpus;
 
-use super::{Card, count_mentions, count_tokens, file_arguments, languages, quote};
+use super::{Card, count_mentions, count_tokens, languages};
 use crate::augment::Augmented;
 use crate::methods::Method;
-use crate::names::NameCounts;
 
-/// The files of a run beside the training set, to write the command that repeats it.
-pub(crate) struct DataCommand<'a> {
-    /// The dev set.
-    pub(crate) dev: Option<&'a Corpus>,
-    /// The files of the unlabelled text.
-    pub(crate) text: &'a [TextFile],
-    /// The held-out files.
-    pub(crate) held_out: &'a [TextFile],
-    /// The lists of names.
-    pub(crate) names: &'a [NameCounts],
-}
-
-/// Returns the card of an augmented corpus. `names` are the names of its files.
-pub(crate) fn data_card(
-    augmented: &Augmented,
-    names: &[String],
-    command: &DataCommand<'_>,
-) -> String {
+/// Returns the card of an augmented corpus. `names` are the names of its files, `arguments` those of the command, which are
+/// empty if a program called the library.
+pub(crate) fn data_card(augmented: &Augmented, names: &[String], arguments: &[String]) -> String {
     let corpus = augmented.corpus();
     let mut card = Card::default();
     write_header(&mut card, &corpus, names);
@@ -40,7 +23,8 @@ pub(crate) fn data_card(
     write_origins(&mut card, augmented);
     write_types(&mut card, augmented.gold(), &corpus);
     write_files(&mut card, names);
-    write_command(&mut card, augmented, command);
+    card.repetition(arguments, augmented.plan().seed);
+    write_models(&mut card, augmented);
     write_limits(&mut card, augmented);
     card.0
 }
@@ -139,32 +123,8 @@ fn write_files(card: &mut Card, names: &[String]) {
     }
 }
 
-fn write_command(card: &mut Card, augmented: &Augmented, files: &DataCommand<'_>) {
+fn write_models(card: &mut Card, augmented: &Augmented) {
     let plan = augmented.plan();
-    card.heading("## How to make it again");
-    let mut command = format!("melm augment {}", file_arguments(augmented.gold(), "TRAIN"));
-    if let Some(dev) = files.dev {
-        let _ = write!(command, " --dev {}", file_arguments(dev, "DEV"));
-    }
-    // The languages of single files of text are not recorded.
-    let code = if augmented.gold().languages().is_empty() { "" } else { "LANG=" };
-    for text in files.text {
-        let _ = write!(command, " --unlabelled {}", quote(&format!("{code}{}", text.name)));
-    }
-    for text in files.held_out {
-        let _ = write!(command, " --held-out {}", quote(&text.name));
-    }
-    for list in files.names {
-        let _ = write!(
-            command,
-            " --name-list {}",
-            quote(&format!("{}={}", list.entity_type, list.file))
-        );
-    }
-    command.push_str(" --config plan.toml -o FOLDER");
-    card.command(&command);
-    card.line("");
-    card.line(&format!("The seed is {}. `plan.toml` has all settings.", plan.seed));
     let models = [
         (plan.needs_masked_lm(), "the masked language model", &plan.model.masked_lm),
         (plan.has_judge() || augmented.text().is_some(), "the taggers", &plan.model.tagger),

@@ -1,21 +1,22 @@
 //! Cards: the file `README.md` of an output folder, in the form that the Hugging Face hub expects.
 //!
 //! A card starts with YAML between lines of three hyphens. It has no date, no machine and no time, so that the same run
-//! gives the same bytes. The licence is left to the user.
+//! gives the same bytes if its command is the same. The licence is left to the user.
 
 mod data;
 mod model;
 
-pub(crate) use data::{DataCommand, data_card};
+pub(crate) use data::data_card;
 pub(crate) use model::{ModelCard, model_card};
 
 use std::path::Path;
 
 use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
-use melm_text::Corpus;
+use melm_text::{Corpus, escaped};
 
 use crate::Error;
 use crate::files::{sha256, write_whole};
+use crate::shell::melm_command;
 
 /// The name of the card in an output folder.
 const CARD: &str = "README.md";
@@ -95,11 +96,25 @@ impl Card {
         self.line(&format!("|{}", " --- |".repeat(columns.len())));
     }
 
-    /// Adds a command in a block of code.
-    fn command(&mut self, command: &str) {
-        self.line("```console");
-        self.line(&format!("$ {command}"));
-        self.line("```");
+    /// Adds the part that says how to make the content of the folder again. `arguments` are those of the command `melm`. They
+    /// are empty if a program called the library.
+    fn repetition(&mut self, arguments: &[String], seed: u64) {
+        self.heading("## How to make it again");
+        if arguments.is_empty() {
+            self.line("There is no command: a program called melm as a library. `run.json` lists the data and the models.");
+        } else {
+            self.line("```console");
+            self.line(&format!("$ {}", escaped(&melm_command(arguments))));
+            self.line("```");
+            self.line("");
+            self.line("Choose another folder with `-o`. In the folder of a finished run, the command does nothing.");
+            // Also the file of a language, such as `en=-`.
+            if arguments.iter().any(|argument| argument == "-" || argument.ends_with("=-")) {
+                self.line("The file `-` is standard input: pass the same data to it.");
+            }
+        }
+        self.line("");
+        self.line(&format!("The seed is {seed}. `plan.toml` has all settings."));
     }
 }
 
@@ -111,30 +126,6 @@ fn escape(text: &str) -> String {
 /// Returns the language codes of a corpus; empty if they are not known.
 fn languages(corpus: &Corpus) -> Vec<&str> {
     corpus.languages().iter().map(|part| &*part.code).collect()
-}
-
-/// Returns the files of a corpus as arguments of a command: `FILE`, or `LANG=FILE` for each language.
-fn file_arguments(corpus: &Corpus, missing: &str) -> String {
-    let files = corpus.files();
-    if files.is_empty() {
-        return missing.to_owned();
-    }
-    let languages = corpus.languages();
-    let argument = |at: usize| {
-        let name = files[at].source().name();
-        let code = languages.get(at).map_or_else(String::new, |part| format!("{}=", part.code));
-        quote(&format!("{code}{name}"))
-    };
-    (0..files.len()).map(argument).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes an argument for a shell, if it needs quotes.
-fn quote(argument: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 /// Counts the mentions of each entity type, ordered by name.

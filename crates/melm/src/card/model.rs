@@ -1,10 +1,8 @@
 //! The card of a model that `melm train` or `melm finetune` writes.
 
-use std::fmt::Write;
-
 use melm_text::Corpus;
 
-use super::{Card, count_mentions, count_tokens, file_arguments, languages};
+use super::{Card, count_mentions, count_tokens, languages};
 use crate::plan::Plan;
 use crate::training::TrainingOutcome;
 use crate::training_job::{TrainedKind, TrainingDetails};
@@ -17,6 +15,8 @@ pub(crate) struct ModelCard<'a> {
     pub(crate) dev: Option<&'a Corpus>,
     pub(crate) outcome: &'a TrainingOutcome,
     pub(crate) details: &'a TrainingDetails,
+    /// The arguments of the command. Empty if a program called the library.
+    pub(crate) arguments: &'a [String],
 }
 
 /// Returns the card of a trained model.
@@ -42,7 +42,7 @@ pub(crate) fn model_card(model: &ModelCard<'_>) -> String {
     ));
     write_data(&mut card, model);
     write_scores(&mut card, model);
-    write_command(&mut card, model);
+    card.repetition(model.arguments, model.plan.seed);
     write_limits(&mut card, model);
     card.0
 }
@@ -116,19 +116,6 @@ fn write_scores(card: &mut Card, model: &ModelCard<'_>) {
             );
         }
     }
-}
-
-fn write_command(card: &mut Card, model: &ModelCard<'_>) {
-    card.heading("## How to make it again");
-    let train = file_arguments(model.train, "TRAIN");
-    let mut command = format!("melm {} {train}", model.kind.command());
-    if let Some(dev) = model.dev {
-        let _ = write!(command, " --dev {}", file_arguments(dev, "DEV"));
-    }
-    command.push_str(" --config plan.toml -o FOLDER");
-    card.command(&command);
-    card.line("");
-    card.line(&format!("The seed is {}. `plan.toml` has all settings.", model.plan.seed));
 }
 
 fn write_limits(card: &mut Card, model: &ModelCard<'_>) {

@@ -28,13 +28,23 @@ fn a_card_of_the_user_is_never_overwritten() {
 }
 
 #[test]
-fn arguments_are_quoted_for_a_shell() {
-    let one = corpus("Ada B-PER\nsang O\n\n");
-    assert_eq!(file_arguments(&one, "TRAIN"), "'my data/train.conll'");
-    let two = Corpus::from_languages([("en", &one), ("de", &one)]);
-    assert_eq!(file_arguments(&two, "TRAIN"), "'en=my data/train.conll' 'de=my data/train.conll'");
-    assert_eq!(file_arguments(&one.with_sentences([]), "TRAIN"), "TRAIN");
-    assert_eq!(quote("it's"), r"'it'\''s'");
+fn a_card_has_the_command_or_says_that_there_is_none() {
+    let text = |arguments: &[&str]| {
+        let mut card = Card::default();
+        card.repetition(&arguments.iter().map(ToString::to_string).collect::<Vec<_>>(), 7);
+        card.0
+    };
+    let command = text(&["train", "my data", "--set", "a=it's"]);
+    assert!(command.contains("$ melm train 'my data' --set 'a=it'\\''s'\n```\n"), "{command}");
+    assert!(!command.contains("standard input"), "{command}");
+    for input in ["-", "en=-"] {
+        assert!(text(&["train", input]).contains("The file `-` is standard input"), "{input}");
+    }
+    // A line feed cannot end the block of code.
+    assert!(text(&["train", "a\n```\nb"]).contains(r"$ melm train 'a\n```\nb'"));
+    let library = text(&[]);
+    assert!(library.contains("a program called melm as a library"), "{library}");
+    assert!(!library.contains("```") && library.contains("The seed is 7."), "{library}");
 }
 
 #[test]

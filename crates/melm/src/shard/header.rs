@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Shard;
+use crate::shell::quote;
 
 /// The version of the form of shard files.
 pub(super) const VERSION: u32 = 1;
@@ -169,15 +170,6 @@ impl ShardHeader {
         let mut names = names.filter(|name| self.settings.get(*name) != other.settings.get(*name));
         names.next().map(|name| format!("setting `{name}`"))
     }
-}
-
-/// Quotes a word for a shell, if it needs quotes.
-fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -107,6 +107,9 @@ impl Failure {
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
+            Failure::Write { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("pass the name of a file, which may be in this folder".into())
+            }
             Failure::Experiment(_)
             | Failure::Report(_)
             | Failure::Discarded(_)

@@ -86,6 +86,8 @@ pub(crate) fn print_help(help: &clap::Error) -> Result<(), Failure> {
 
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
+/// Why nothing can be written to a closed standard output, and what to do.
+const CLOSED: &str = "it is closed; pass `-o FILE`, or do not close it";
 
 /// The size of the buffer in bytes. It is large, so that few system calls are needed.
 const BUFFER: usize = 1 << 18;
@@ -125,23 +127,38 @@ pub(crate) fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure>
 /// are added if `path` does not have one of them. Fails if one of them exists and `force` is false, or if there are
 /// several and `path` is a stream.
 pub(crate) fn write_files(path: &Path, force: bool, files: &[WrittenFile]) -> Result<(), Failure> {
-    if files.len() > 1 && is_stream_output(path) {
+    let extensions: Vec<_> = files.iter().map(|file| file.extension).collect();
+    let paths = file_paths(path, &extensions)?;
+    paths.iter().try_for_each(|path| refuse_existing(path, force))?;
+    for (path, file) in paths.iter().zip(files) {
+        Output::create(path, force)?.write_and_finish(&file.bytes)?;
+    }
+    Ok(())
+}
+
+/// Returns the paths of the files of a format that [`write_files`] writes. Fails if there are several and `path` is a stream.
+fn file_paths(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    if extensions.len() > 1 && is_stream_output(path) {
         return Err(Failure::Usage {
             message: "the format has several files, which cannot be written to a stream".into(),
             hint: "pass the output file with `-o FILE`",
         });
     }
-    let has_ending = files.iter().any(|file| path.extension() == Some(file.extension.as_ref()));
-    let path_of = |file: &WrittenFile| match files.len() {
+    let has_ending =
+        extensions.iter().any(|&extension| path.extension() == Some(extension.as_ref()));
+    let path_of = |extension: &&str| match extensions.len() {
         1 => path.to_path_buf(),
-        _ if has_ending => path.with_extension(file.extension),
-        _ => path.with_added_extension(file.extension),
+        _ if has_ending => path.with_extension(extension),
+        _ => path.with_added_extension(extension),
     };
-    files.iter().try_for_each(|file| refuse_existing(&path_of(file), force))?;
-    for file in files {
-        Output::create(&path_of(file), force)?.write_and_finish(&file.bytes)?;
-    }
-    Ok(())
+    Ok(extensions.iter().map(path_of).collect())
+}
+
+/// Fails if the files of a format could not be written to `path`: see [`check_output`] and [`write_files`]. Commands call
+/// this before they start their work.
+pub(crate) fn check_files(path: &Path, force: bool, format: Format) -> Result<(), Failure> {
+    let paths = file_paths(path, format.written_extensions())?;
+    paths.iter().try_for_each(|path| check_output(path, force))
 }
 
 /// Says what a format cannot store.
@@ -206,6 +223,25 @@ pub(crate) fn is_stream_output(path: &Path) -> bool {
     is_stdout(path) || is_stream(path)
 }
 
+/// Fails if an output could not be written: the file exists and `force` is false, it is a folder, its folder is missing, or
+/// standard output is closed. Commands call this before they start their work.
+pub(crate) fn check_output(path: &Path, force: bool) -> Result<(), Failure> {
+    refuse_existing(path, force)?;
+    if is_stdout(path) {
+        return refuse_closed(CLOSED);
+    }
+    let failed = |source| Err(Output::failed(&path.display().to_string(), source));
+    if path.is_dir() {
+        return failed(io::ErrorKind::IsADirectory.into());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.map(fs::metadata) {
+        Some(Err(source)) => failed(source),
+        Some(Ok(found)) if !found.is_dir() => failed(io::ErrorKind::NotADirectory.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Fails if the file exists and `force` is false. Commands call this before they start their work.
 pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     let exists = fs::symlink_metadata(path).is_ok();
@@ -221,7 +257,7 @@ impl Output {
         refuse_existing(path, force)?;
         let name = path.display().to_string();
         if is_stdout(path) {
-            refuse_closed("it is closed; pass `-o FILE`, or do not close it")?;
+            refuse_closed(CLOSED)?;
             let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
             return Ok(Self { to: Target::Stdout(out), name: STDOUT.into() });
         }

@@ -176,3 +176,27 @@ fn a_dev_set_with_other_types_and_another_scheme_is_reported() {
     assert_eq!(json["files"][1]["difference"]["new_types"], serde_json::json!({ "ORG": 1 }));
     assert_eq!(json["files"][0].get("difference"), None);
 }
+
+/// Nothing is written, also not the first of two outputs.
+#[test]
+fn an_output_in_a_missing_folder_is_refused_before_the_work() {
+    let folder = folder_with(&[("a.conll", TEXT), ("d.jsonl", ""), ("none.jsonl", "")]);
+    let filter = "filter d.jsonl a.conll --decisions none.jsonl -o out.jsonl --augmented";
+    for line in [
+        format!("{filter} nodir/x.conll"),
+        "sample a.conll -n 1 -o nodir/x.conll".to_owned(),
+        "convert a.conll --to brat -o nodir/x".to_owned(),
+    ] {
+        let refused = run(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        let messages = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{line}: {messages}");
+        assert!(messages.contains("cannot write `nodir/x"), "{messages}");
+        assert!(messages.contains("create the folder first"), "{messages}");
+    }
+    fs::create_dir(folder.path().join("dir")).unwrap();
+    let refused = run(folder.path(), &["convert", "a.conll", "-o", "dir", "--force"]);
+    let messages = text(&refused.stderr);
+    assert!(messages.contains("cannot write `dir`: is a directory"), "{messages}");
+    assert!(messages.contains("pass the name of a file"), "{messages}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}

@@ -9,7 +9,8 @@ use crate::args::Convert;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{
-    self, Output, choose_format, is_stdout, is_stream_output, refuse_existing, with_suffix,
+    self, Output, check_files, check_output, choose_format, is_stdout, is_stream_output,
+    with_suffix,
 };
 use crate::progress::Progress;
 use crate::terminal::Terminal;
@@ -17,13 +18,14 @@ use crate::terminal::Terminal;
 pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure> {
     let (out, force) = (&command.output.out, command.output.force);
     let names_path = command.tag_ids.then(|| names_path(out)).transpose()?;
-    refuse_existing(out, force)?;
-    names_path.iter().try_for_each(|path| refuse_existing(path, force))?;
+    check_output(out, force)?;
+    names_path.iter().try_for_each(|path| check_output(path, force))?;
     let options = input::read_options(&command.input, &command.file)?;
     let source = input::open(&command.file, &command.input)?;
     let input = Structure::detect(&source, &options)?.format();
     let format = choose_format(command.to, out, input)?;
     refuse_unused_options(command, input, format)?;
+    check_files(out, force, format)?;
     if ![input, format].iter().all(|&one| is_row_format(one)) {
         let converted =
             convert_documents(&source, &options, format, command.to_scheme, command.repair)?;

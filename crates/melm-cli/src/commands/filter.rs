@@ -11,7 +11,7 @@ use melm::rate::Rate;
 use melm::stage::{Event, Run};
 use melm::tagger::TaggerModel;
 use melm_text::jsonl::format_names;
-use melm_text::{Corpus, Encoding, Language, Sentence, count_of};
+use melm_text::{Corpus, Encoding, Format, Language, Sentence, count_of};
 
 use crate::args::Filter;
 use crate::commands::augment::report;
@@ -20,7 +20,7 @@ use crate::input;
 use crate::labelled;
 use crate::machine;
 use crate::observer::ProgressObserver;
-use crate::output::{self, Output, is_stream_output, refuse_existing, with_suffix};
+use crate::output::{self, Output, check_files, check_output, is_stream_output, with_suffix};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
@@ -29,13 +29,16 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let inputs = inputs.chain([command.drafts.as_path()]).chain(command.decisions.as_deref());
     labelled::refuse_second_stdin(inputs)?;
     let force = command.output.force;
-    let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref();
-    augmented.map_or(Ok(()), |path| refuse_existing(path, force))?;
+    if let Some(path) = augmented {
+        check_output(path, force)?;
+    }
+    let out = Output::create(&command.output.out, force)?;
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
     if augmented.is_some() && corpus.languages().len() > 1 {
         return Err(several_languages());
     }
+    augmented.map_or(Ok(()), |path| check_augmented(path, force, corpus))?;
     let source = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut lines = read_lines(Path::new(source.name()), source.text(), corpus)?;
     if augmented.is_some() && has_other_language(&lines, corpus) {
@@ -76,6 +79,12 @@ fn refuse_unused_threshold(command: &Filter) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     Err(Failure::Usage { message: message.into(), hint })
+}
+
+/// Fails if TRAIN and the kept drafts could not be written to this file, in the format of TRAIN.
+fn check_augmented(path: &Path, force: bool, train: &Corpus) -> Result<(), Failure> {
+    let format = train.files().first().map_or(Format::CONLL, |file| file.format());
+    check_files(path, force, format)
 }
 
 /// Returns true if a sentence of unlabelled text has a language that the training file does not have.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::Merge;
 use crate::failure::Failure;
-use crate::output::{self, Output, is_stdout, is_stream_output, refuse_existing};
+use crate::output::{self, Output, check_output, is_stdout, is_stream_output};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Merge, terminal: &Terminal) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(command: &Merge, terminal: &Terminal) -> Result<(), Failure> {
             hint: "pass the output file with `-o FILE`",
         });
     }
-    refuse_existing(out, command.output.force)?;
+    check_output(out, command.output.force)?;
     let set = ShardSet::new(open_all(command)?)?;
     match (&set.header().content, set.documents()?) {
         (ShardContent::Documents { format, scheme }, Some(documents)) => {

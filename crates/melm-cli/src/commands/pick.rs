@@ -14,7 +14,7 @@ use crate::interrupt::DeferInterrupt;
 use crate::labelled::{self, refuse_second_stdin};
 use crate::machine;
 use crate::observer::ProgressObserver;
-use crate::output::{self, choose_format, is_stream_output, refuse_existing};
+use crate::output::{self, check_files, check_output, choose_format, is_stream_output};
 use crate::progress::duration;
 use crate::settings;
 use crate::terminal::{Terminal, count};
@@ -30,14 +30,15 @@ pub(crate) fn run(command: &args::Pick, terminal: &Terminal) -> Result<(), Failu
     let seconds = || started.elapsed().as_secs_f64();
     let (out, force) = (&command.output.out, command.output.force);
     let is_stream = is_stream_output(out);
-    refuse_existing(out, force)?;
+    check_output(out, force)?;
     if !is_stream {
-        refuse_existing(&Picked::lines_path(out), force)?;
+        check_output(&Picked::lines_path(out), force)?;
     }
     check_standard_input(command)?;
     let (job, device_name) = prepare(command, terminal)?;
     let train_format = job.train().files().first().map_or(Format::CONLL, |file| file.format());
     let format = choose_format(command.to, out, train_format)?;
+    check_files(out, force, format)?;
     terminal.info(&describe(&job, command.size, &device_name));
     if command.dry_run {
         print_estimate(&job.estimate(&seconds), terminal);

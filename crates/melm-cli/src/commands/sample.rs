@@ -10,20 +10,21 @@ use melm_text::{CopiedSentences, Survey, copy_sentences};
 use crate::args::Sample;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{self, is_stdout, refuse_existing, with_suffix};
+use crate::output::{self, check_files, check_output, is_stdout, with_suffix};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> {
     let (out, force) = (&command.output.out, command.output.force);
     let is_file = !is_stdout(out);
     let options = input::read_options(&command.input, &command.file)?;
-    refuse_existing(out, force)?;
+    check_output(out, force)?;
     if is_file {
-        refuse_existing(&with_suffix(out, ".ids"), force)?;
+        check_output(&with_suffix(out, ".ids"), force)?;
     }
     let source = input::open(&command.file, &command.input)?;
     let survey = Survey::read(&source, &options, |_, _, _| {})?;
     survey.require_sound(&source, false)?;
+    check_files(out, force, survey.format())?;
 
     let drawn = draw(survey.n_sentences, command.size as usize, Seed(command.seed));
     let copied = copy_sentences(&source, &survey.structure, &drawn)?;

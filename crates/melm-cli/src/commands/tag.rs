@@ -22,7 +22,7 @@ use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::input;
 use crate::machine::{self, TaggingDevice};
-use crate::output::{self, Output, choose_format, refuse_existing};
+use crate::output::{self, Output, check_files, check_output, choose_format};
 use crate::progress::Progress;
 use crate::sharding::{report_shard, shard_path};
 use crate::terminal::{Terminal, count};
@@ -34,7 +34,7 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let started = Instant::now();
     let out = shard_path(&command.output.out, command.shard.shard);
-    refuse_existing(&out, command.output.force)?;
+    check_output(&out, command.output.force)?;
     let options = input::read_options(&command.input, &command.file)?;
     let source = input::open(&command.file, &command.input)?;
     let options = ReadOptions { keeps_unlabelled: true, ..options };
@@ -116,6 +116,9 @@ impl TagJob<'_> {
         refuse_probabilities(command)?;
         let format = choose_format(command.to, &command.output.out, usual)?;
         let shard = command.shard.shard;
+        if shard.is_none() {
+            check_files(&self.out, command.output.force, format)?;
+        }
         let own = shard.map_or(documents, |shard| &documents[shard.range(documents.len())]);
         let open = self.open_tagger()?;
         let n_sentences = own.iter().map(|document| document.sentences().len()).sum();

@@ -253,3 +253,30 @@ fn a_damaged_charsmap_is_refused_without_a_panic() {
     }
     assert!(n_refused >= 4, "only {n_refused} were refused");
 }
+
+/// Tagging and the panel of `pick` can take hours.
+#[test]
+fn an_output_that_cannot_be_written_is_refused_before_tagging_and_picking() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &train_into("tagger", "--updates 2"));
+    done(path, "convert train.conll --to brat -o brat");
+    fs::write(path.join("text.txt"), "Ada sang.\nIda lived in Bonn.\n").unwrap();
+    fs::write(path.join("mine.txt"), "mine").unwrap();
+    let pick = "pick text.txt --train train.conll --model model --config fast.toml";
+    for (args, wanted) in [
+        ("tag tagger train.conll --to doccano -o nodir/x.jsonl", "create the folder first"),
+        ("tag tagger text.txt --plain -o nodir/x.conll", "create the folder first"),
+        ("tag tagger brat.ann", "cannot be written to a stream"),
+        ("tag tagger text.txt --plain --to brat -o mine", "`mine.txt` exists already"),
+        (&format!("{pick} --to brat"), "cannot be written to a stream"),
+        (&format!("{pick} --to brat -o mine"), "`mine.txt` exists already"),
+        (&format!("{pick} -o nodir/x.conll"), "create the folder first"),
+    ] {
+        let messages = refused(path, args);
+        assert!(messages.contains(wanted), "{args}: {messages}");
+        let has_started = ["tagging ", "picking "].iter().any(|verb| messages.contains(verb));
+        assert!(!has_started, "{args}: {messages}");
+    }
+    assert_eq!(fs::read_to_string(path.join("mine.txt")).unwrap(), "mine");
+}

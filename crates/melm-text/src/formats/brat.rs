@@ -29,6 +29,10 @@ impl FileFormat for Brat {
         &["ann"]
     }
 
+    fn written_extensions(&self) -> &'static [&'static str] {
+        &["ann", "txt"]
+    }
+
     fn holds(&self) -> &'static [Part] {
         &[Part::Text, Part::Documents, Part::Overlaps]
     }

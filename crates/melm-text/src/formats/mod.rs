@@ -48,6 +48,11 @@ pub trait FileFormat: fmt::Debug + Sync {
     /// The usual endings of file names, without the period. Output files get the first one.
     fn extensions(&self) -> &'static [&'static str];
 
+    /// The endings of the files that [`Self::write`] returns, in the same order. Most formats write one file.
+    fn written_extensions(&self) -> &'static [&'static str] {
+        &self.extensions()[..1]
+    }
+
     /// The parts of labelled text that a file of this format can store, beside mentions.
     fn holds(&self) -> &'static [Part];
 
@@ -211,6 +216,11 @@ impl Format {
         self.0.extensions()
     }
 
+    /// The endings of the files that [`Self::write`] returns, in the same order. Most formats write one file.
+    pub fn written_extensions(self) -> &'static [&'static str] {
+        self.0.written_extensions()
+    }
+
     /// Returns true if the format stores mentions as tags, which have a scheme.
     pub fn has_tags(self) -> bool {
         ["conll", "jsonl", "parquet"].contains(&self.name())
@@ -288,6 +298,15 @@ mod tests {
             assert!(!format.extensions().is_empty());
         }
         assert!("xyz".parse::<Format>().is_err());
+    }
+
+    #[test]
+    fn the_written_files_have_the_endings_that_a_format_names() {
+        for format in Format::all() {
+            let files = format.write(&[], &WriteSettings::default()).unwrap();
+            let endings: Vec<_> = files.iter().map(|file| file.extension).collect();
+            assert_eq!(endings, format.written_extensions(), "{}", format.name());
+        }
     }
 
     #[test]

@@ -242,6 +242,29 @@ pub(crate) fn check_output(path: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
+/// Fails if a second output of a command, which `option` sets, is the same file as the output, or if both are standard output.
+pub(crate) fn refuse_same_output(out: &Path, option: &str, second: &Path) -> Result<(), Failure> {
+    let is_device = is_stream(out) && !is_stdout(out);
+    if is_device || resolved(out) != resolved(second) {
+        return Ok(());
+    }
+    let name = if is_stdout(out) { STDOUT.to_owned() } else { format!("`{}`", out.display()) };
+    Err(Failure::Usage {
+        message: format!("`-o` and `{option}` both write to {name}"),
+        hint: "choose another file for one of them",
+    })
+}
+
+/// Returns the path without links, `.` and `..`, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = || fs::canonicalize(folder.unwrap_or(Path::new(".")));
+    fs::canonicalize(path)
+        .or_else(|_| folder().map(|folder| folder.join(name)))
+        .unwrap_or_else(|_| path.to_path_buf())
+}
+
 /// Fails if the file exists and `force` is false. Commands call this before they start their work.
 pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     let exists = fs::symlink_metadata(path).is_ok();

@@ -177,6 +177,27 @@ fn a_dev_set_with_other_types_and_another_scheme_is_reported() {
     assert_eq!(json["files"][0].get("difference"), None);
 }
 
+#[test]
+fn two_outputs_of_a_command_cannot_be_the_same_file() {
+    let folder = folder_with(&[("a.conll", TEXT), ("d.jsonl", ""), ("none.jsonl", "")]);
+    fs::write(folder.path().join("same.jsonl"), "mine").unwrap();
+    let filter = "filter d.jsonl a.conll --decisions none.jsonl --force";
+    let codemix = "codemix en=a.conll de=a.conll --random --force";
+    for (line, wanted) in [
+        (format!("{filter} -o same.jsonl --augmented ./same.jsonl"), "both write to `same.jsonl`"),
+        (format!("{filter} -o new.jsonl --augmented new.jsonl"), "both write to `new.jsonl`"),
+        (format!("{filter} --augmented -"), "both write to standard output"),
+        (format!("{codemix} -o new.conll --drafts new.conll"), "both write to `new.conll`"),
+    ] {
+        let refused = run(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        let messages = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{line}: {messages}");
+        assert!(messages.contains(wanted), "{messages}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("same.jsonl")).unwrap(), "mine");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}
+
 /// Nothing is written, also not the first of two outputs.
 #[test]
 fn an_output_in_a_missing_folder_is_refused_before_the_work() {

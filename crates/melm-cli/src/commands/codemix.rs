@@ -28,6 +28,9 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     let (out, force) = (&command.output.out, command.output.force);
     let default = || (!output::is_stream_output(out)).then(|| output::with_suffix(out, ".jsonl"));
     let drafts_path = command.drafts.clone().or_else(default);
+    if let Some(path) = &drafts_path {
+        output::refuse_same_output(out, "--drafts", path)?;
+    }
     let drafts_file = drafts_path.map(|path| Output::create(&path, force)).transpose()?;
     let out = Output::create(out, force)?;
 

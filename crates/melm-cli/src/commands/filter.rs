@@ -31,6 +31,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let force = command.output.force;
     let augmented = command.augmented.as_deref();
     if let Some(path) = augmented {
+        output::refuse_same_output(&command.output.out, "--augmented", path)?;
         check_output(path, force)?;
     }
     let out = Output::create(&command.output.out, force)?;

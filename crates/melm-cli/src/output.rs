@@ -265,6 +265,23 @@ fn resolved(path: &Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_path_buf())
 }
 
+/// Fails if the ending of an output name is that of other formats than `format`, in which the command writes. Other endings
+/// are free.
+pub(crate) fn refuse_other_ending(path: &Path, format: Format) -> Result<(), Failure> {
+    let name = path.to_string_lossy();
+    let formats = Format::with_extension(&name);
+    if is_stream_output(path) || formats.is_empty() || formats.contains(&format) {
+        return Ok(());
+    }
+    let own = format.name();
+    Err(Failure::Usage {
+        message: format!(
+            "`{name}` would be written as {own}, but has the ending of another format"
+        ),
+        hint: "use an ending that fits, and convert the file afterwards: `melm convert FILE -o OUT`",
+    })
+}
+
 /// Fails if the file exists and `force` is false. Commands call this before they start their work.
 pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     let exists = fs::symlink_metadata(path).is_ok();

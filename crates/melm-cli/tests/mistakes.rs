@@ -221,3 +221,33 @@ fn an_output_in_a_missing_folder_is_refused_before_the_work() {
     assert!(messages.contains("pass the name of a file"), "{messages}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
 }
+
+#[test]
+fn an_ending_of_another_format_is_refused() {
+    let doccano = "{\"text\": \"Ada sang.\", \"label\": [[0, 3, \"PER\"]]}\n";
+    let files =
+        [("a.conll", TEXT), ("d.jsonl", ""), ("none.jsonl", ""), ("doccano.jsonl", doccano)];
+    let folder = folder_with(&files);
+    let filter = "filter d.jsonl a.conll --decisions none.jsonl -o out.jsonl --augmented";
+    let codemix = "codemix en=a.conll de=a.conll --random -o";
+    for (line, name, format) in [
+        ("sample a.conll -n 2 -o".to_owned(), "s.jsonl", "conll"),
+        ("sample doccano.jsonl -n 1 -o".to_owned(), "s.conll", "doccano"),
+        (codemix.to_owned(), "m.jsonl", "conll"),
+        (filter.to_owned(), "s4.json", "conll"),
+    ] {
+        let line = format!("{line} {name}");
+        let refused = run(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        let messages = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{line}: {messages}");
+        let wanted = format!("`{name}` would be written as {format}, but has the ending of");
+        assert!(messages.contains(&wanted), "{messages}");
+        assert!(messages.contains("`melm convert FILE -o OUT`"), "{messages}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), files.len());
+    // An ending that no format has is free.
+    for name in ["train.100", "train", "s.tsv"] {
+        let drawn = run(folder.path(), &["sample", "a.conll", "-n", "1", "-o", name]);
+        assert_eq!(drawn.status.code(), Some(0), "{name}: {}", text(&drawn.stderr));
+    }
+}

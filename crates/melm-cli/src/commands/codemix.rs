@@ -5,6 +5,7 @@ use melm::draft::to_lines;
 use melm::plan::PlanBuilder;
 use melm::random::Seed;
 use melm::stage::Control;
+use melm_text::Format;
 
 use crate::args::Codemix;
 use crate::commands::augment::report;
@@ -28,6 +29,7 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     let (out, force) = (&command.output.out, command.output.force);
     let default = || (!output::is_stream_output(out)).then(|| output::with_suffix(out, ".jsonl"));
     let drafts_path = command.drafts.clone().or_else(default);
+    output::refuse_other_ending(out, Format::CONLL)?;
     if let Some(path) = &drafts_path {
         output::refuse_same_output(out, "--drafts", path)?;
     }

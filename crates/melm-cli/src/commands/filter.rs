@@ -85,6 +85,7 @@ fn refuse_unused_threshold(command: &Filter) -> Result<(), Failure> {
 /// Fails if TRAIN and the kept drafts could not be written to this file, in the format of TRAIN.
 fn check_augmented(path: &Path, force: bool, train: &Corpus) -> Result<(), Failure> {
     let format = train.files().first().map_or(Format::CONLL, |file| file.format());
+    output::refuse_other_ending(path, format)?;
     check_files(path, force, format)
 }
 

@@ -10,7 +10,7 @@ use melm_text::{CopiedSentences, Survey, copy_sentences};
 use crate::args::Sample;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{self, check_files, check_output, is_stdout, with_suffix};
+use crate::output::{self, check_files, check_output, is_stdout, refuse_other_ending, with_suffix};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> {
@@ -24,6 +24,7 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
     let source = input::open(&command.file, &command.input)?;
     let survey = Survey::read(&source, &options, |_, _, _| {})?;
     survey.require_sound(&source, false)?;
+    refuse_other_ending(out, survey.format())?;
     check_files(out, force, survey.format())?;
 
     let drawn = draw(survey.n_sentences, command.size as usize, Seed(command.seed));

@@ -103,10 +103,14 @@ pub(crate) fn describe(corpus: &Corpus) -> String {
 fn check(inputs: &[InputFile]) -> Result<(), Failure> {
     let is_named = |input: &InputFile| input.language.is_some();
     if inputs.len() > 1 && !inputs.iter().all(is_named) {
-        return Err(Failure::Usage {
-            message: "several files need a language each".into(),
-            hint: "write `en=a.conll de=b.conll`",
-        });
+        let is_number = |input: &InputFile| input.path.to_string_lossy().parse::<u64>().is_ok();
+        let hint = if inputs.iter().any(|input| is_number(input) && !input.path.exists()) {
+            "write `en=a.conll de=b.conll`; a number is read as a file unless it follows `=`: `--check-gold=4`"
+        } else {
+            "write `en=a.conll de=b.conll`"
+        };
+        let message = "several files need a language each".into();
+        return Err(Failure::Usage { message, hint });
     }
     for (at, input) in inputs.iter().enumerate() {
         let before = &inputs[..at];

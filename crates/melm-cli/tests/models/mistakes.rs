@@ -280,3 +280,21 @@ fn an_output_that_cannot_be_written_is_refused_before_tagging_and_picking() {
     }
     assert_eq!(fs::read_to_string(path.join("mine.txt")).unwrap(), "mine");
 }
+
+#[test]
+fn a_number_that_is_read_as_a_file_is_explained() {
+    let folder = prepared();
+    let messages = refused(folder.path(), &augment_into("out", "--check-gold 4"));
+    assert!(messages.contains("several files need a language each"), "{messages}");
+    assert!(messages.contains("`--check-gold=4`"), "{messages}");
+    let messages = refused(folder.path(), &augment_into("out", "train.conll"));
+    assert!(!messages.contains("--check-gold"), "{messages}");
+}
+
+#[test]
+fn a_dry_run_without_models_has_no_estimate() {
+    let folder = prepared();
+    let messages = done(folder.path(), &augment_into("out", "--method gold --dry-run"));
+    assert!(messages.contains("no model is trained or used; stopped because"), "{messages}");
+    assert!(!messages.contains("-0 s"), "{messages}");
+}

@@ -51,7 +51,8 @@ pub struct StageEstimate {
 impl Estimate {
     /// The seconds of all stages together.
     pub fn seconds(&self) -> f64 {
-        self.stages.iter().map(|stage| stage.seconds).sum()
+        // The sum of no numbers would be -0.0.
+        self.stages.iter().fold(0.0, |sum, stage| sum + stage.seconds)
     }
 
     /// The memory of the stage that needs the most, in bytes.

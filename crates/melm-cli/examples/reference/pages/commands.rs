@@ -101,7 +101,15 @@ fn row(arg: &Arg) -> String {
     .collect();
     let values = arg.get_value_names().unwrap_or_default().iter().map(|name| format!("<{name}>"));
     let values: Vec<String> = if is_flag(arg) { Vec::new() } else { values.collect() };
-    let spelled = names.join(", ") + if names.is_empty() || values.is_empty() { "" } else { " " };
+    let mut values = values.join(" ");
+    let mut space = if names.is_empty() || values.is_empty() { "" } else { " " };
+    if arg.is_require_equals_set() {
+        // As `--help` spells it. The brackets say that the value may be left out.
+        let is_optional = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
+        values = if is_optional { format!("[={values}]") } else { format!("={values}") };
+        space = "";
+    }
+    let spelled = names.join(", ") + space;
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut help = escape(&help.replace('\n', " "));
     let defaults: Vec<_> = arg.get_default_values().iter().map(|v| v.to_string_lossy()).collect();
@@ -119,7 +127,7 @@ fn row(arg: &Arg) -> String {
     }
     // A bar would end the cell, even in back-ticks.
     let cell = |text: &str| text.replace('|', "\\|");
-    format!("| `{}` | {} |\n", cell(&(spelled + &values.join(" "))), cell(&help))
+    format!("| `{}` | {} |\n", cell(&(spelled + &values)), cell(&help))
 }
 
 fn after_help(text: &str) -> String {

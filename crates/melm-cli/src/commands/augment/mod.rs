@@ -241,6 +241,10 @@ pub(crate) fn print_estimate(estimate: &Estimate, terminal: &Terminal) {
     for stage in &estimate.stages {
         terminal.info(&format!("  {:<40}{:>8}", stage.title, duration(stage.seconds)));
     }
+    if estimate.stages.is_empty() {
+        terminal.info("no model is trained or used; stopped because of `--dry-run`");
+        return;
+    }
     terminal.info(&format!(
         "about {} and {:.1} GiB of memory; stopped because of `--dry-run`",
         duration(estimate.seconds()),

@@ -328,7 +328,7 @@ pub enum Error {
     },
     /// The training set has languages, but a sentence of the unlabelled text has none.
     #[error(
-        "TRAIN has languages, but the text `{file}` has none; name its language too: `--unlabelled en=FILE`"
+        "TRAIN has languages, but the text `{file}` has none; name its language too, for example `en={file}`"
     )]
     TextWithoutLanguage {
         /// The file of the text.

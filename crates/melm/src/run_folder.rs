@@ -6,6 +6,7 @@ mod identity;
 mod lock;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
@@ -55,8 +56,9 @@ impl RunFolder {
     /// content. Nothing is changed on disk before [`Self::begin`].
     ///
     /// # Errors
-    /// Without `force`, if the folder contains another run or other files.
+    /// If `dir` is a file. Without `force`, if the folder contains another run or other files.
     pub(crate) fn open(dir: &Path, identity: Identity, force: bool) -> Result<Self, Error> {
+        refuse_file(dir)?;
         let state = if force { FolderState::New } else { inspect(dir, &identity)? };
         Ok(Self { dir: dir.to_path_buf(), identity, force, state })
     }
@@ -166,16 +168,27 @@ fn inspect(dir: &Path, identity: &Identity) -> Result<FolderState, Error> {
     Ok(FolderState::New)
 }
 
+/// Fails if `dir` or a part of its path is a file.
+fn refuse_file(dir: &Path) -> Result<(), Error> {
+    let source = match fs::metadata(dir) {
+        Ok(found) if !found.is_dir() => ErrorKind::NotADirectory.into(),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => error,
+        _ => return Ok(()),
+    };
+    Err(Error::Write { path: dir.to_path_buf(), source })
+}
+
 /// Fails if a folder has content. A folder counts as empty if it does not exist, or if it has only the lock and the
 /// subfolder of a run that was killed before it wrote its identity.
 pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
+    refuse_file(dir)?;
     let is_ours = |entry: std::io::Result<fs::DirEntry>| {
         entry.is_ok_and(|e| e.file_name() == WORK || e.file_name() == LOCK)
     };
     match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Occupied { dir: dir.to_path_buf(), found: "other files".into() }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(source) => Err(Error::Read { path: dir.to_path_buf(), source }),
     }
 }
@@ -251,6 +264,21 @@ mod tests {
         let forced = RunFolder::open(&dir, run_on("b"), true).unwrap();
         drop(forced.begin(&[]).unwrap());
         assert_eq!(open("b").unwrap().state, FolderState::Unfinished);
+    }
+
+    #[test]
+    fn a_file_is_not_an_output_folder() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("train.conll");
+        fs::write(&file, "mine").unwrap();
+        for (dir, force) in [(&file, false), (&file, true), (&file.join("out"), false)] {
+            let error = RunFolder::open(dir, run_on("a"), force).unwrap_err();
+            let is_refused = matches!(&error, Error::Write { path, source }
+                if path == dir && source.kind() == ErrorKind::NotADirectory);
+            assert!(is_refused, "{error:?}");
+            assert!(error.cure().unwrap().contains("choose another folder"));
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     }
 
     #[test]

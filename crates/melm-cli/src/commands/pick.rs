@@ -39,7 +39,15 @@ pub(crate) fn run(command: &args::Pick, terminal: &Terminal) -> Result<(), Failu
     let train_format = job.train().files().first().map_or(Format::CONLL, |file| file.format());
     let format = choose_format(command.to, out, train_format)?;
     check_files(out, force, format)?;
-    terminal.info(&describe(&job, command.size, &device_name));
+    let n_sentences = job.text().sentences().len();
+    let n = n_sentences.min(command.size as usize);
+    terminal.info(&describe(&job, n, &device_name));
+    if n < command.size as usize {
+        let wanted = command.size;
+        terminal.warn(&format!(
+            "the text has fewer than {wanted} sentences to pick from; picking at most {n}"
+        ));
+    }
     if command.dry_run {
         print_estimate(&job.estimate(&seconds), terminal);
         return Ok(());
@@ -92,7 +100,7 @@ fn check_standard_input(command: &args::Pick) -> Result<(), Failure> {
 }
 
 /// Says what is done.
-fn describe(job: &PickJob, n: u32, device_name: &str) -> String {
+fn describe(job: &PickJob, n: usize, device_name: &str) -> String {
     let settings = &job.plan().self_training;
     let of = count(job.text().sentences().len(), "sentence");
     let names: Vec<_> = job.text().files().iter().map(|file| format!("`{}`", file.name)).collect();

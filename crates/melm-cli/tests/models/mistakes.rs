@@ -282,6 +282,22 @@ fn an_output_that_cannot_be_written_is_refused_before_tagging_and_picking() {
 }
 
 #[test]
+fn an_output_folder_that_is_a_file_is_refused() {
+    let folder = prepared();
+    let train = fs::read_to_string(folder.path().join("train.conll")).unwrap();
+    for args in [
+        train_into("train.conll", "--updates 2"),
+        train_into("train.conll", "--updates 2 --force"),
+        augment_into("train.conll", "--method gold"),
+    ] {
+        let messages = refused(folder.path(), &args);
+        assert!(messages.contains("cannot write `train.conll`: not a directory"), "{messages}");
+        assert!(messages.contains("choose another folder"), "{messages}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("train.conll")).unwrap(), train);
+}
+
+#[test]
 fn a_number_that_is_read_as_a_file_is_explained() {
     let folder = prepared();
     let messages = refused(folder.path(), &augment_into("out", "--check-gold 4"));

@@ -80,3 +80,18 @@ fn a_dry_run_estimates_and_known_text_is_refused() {
     let messages = String::from_utf8(output.stderr).unwrap();
     assert!(messages.contains("every sentence of the unlabelled text is also in"), "{messages}");
 }
+
+#[test]
+fn a_text_with_too_few_sentences_and_one_without_a_language_are_explained() {
+    let folder = with_text();
+    let messages = done(folder.path(), &format!("{PICK} -n 100 -o next.conll --dry-run"));
+    assert!(messages.contains("picking 4 of 4 sentences"), "{messages}");
+    assert!(messages.contains("the text has fewer than 100 sentences"), "{messages}");
+    let messages = done(folder.path(), &format!("{PICK} -n 4 -o next.conll --dry-run"));
+    assert!(!messages.contains("the text has fewer"), "{messages}");
+    let output = run(folder.path(), &PICK.replace("train.conll", "en=train.conll"));
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{messages}");
+    assert!(messages.contains("for example `en=text.txt`"), "{messages}");
+    assert!(!messages.contains("--unlabelled"), "{messages}");
+}

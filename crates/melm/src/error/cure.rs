@@ -25,6 +25,9 @@ impl Error {
             Error::Write { source, .. } if source.kind() == ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
+            Error::Write { source, .. } if source.kind() == ErrorKind::NotADirectory => {
+                Some("choose another folder: this name, or a part of it, is that of a file".into())
+            }
             Error::Write { .. } => {
                 Some("check that the folder can be written to and the disk has room".into())
             }

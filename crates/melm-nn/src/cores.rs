@@ -31,8 +31,8 @@ fn physical_cores(folder: &Path, status: &str) -> Option<usize> {
 fn parse_cpus(list: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        cpus.extend(first.parse().ok()?..=last.parse::<usize>().ok()?);
+        let (start, end) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(start.parse().ok()?..=end.parse::<usize>().ok()?);
     }
     Some(cpus)
 }

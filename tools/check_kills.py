@@ -44,8 +44,9 @@ def finish(melm: Path, folder: Path, args: str, out: str) -> None:
 
 
 def comparable(folder: Path) -> dict[str, bytes]:
-    """Returns the files of a run. The arguments in `run.json` name the folder, so this file is left out."""
-    return {name: content for name, content in tiny.read_results(folder).items() if name != "run.json"}
+    """Returns the files of a run. `run.json` and the card have the command, which names the folder, so these are left out."""
+    results = tiny.read_results(folder).items()
+    return {name: content for name, content in results if name not in ("run.json", "README.md")}
 
 
 def main() -> None:

@@ -76,11 +76,8 @@ fn is_prose(command: &Tag, source: &Source, options: &ReadOptions) -> Result<boo
     match TextKind::detect(source.text()) {
         TextKind::Rows => Ok(false),
         TextKind::Prose => Ok(true),
-        TextKind::Unclear => Err(Failure::Usage {
-            message: format!(
-                "`{}` may be plain text or CoNLL rows: its lines have the same number of words",
-                source.name()
-            ),
+        TextKind::Unclear(doubt) => Err(Failure::Usage {
+            message: format!("`{}` may be plain text or CoNLL rows: {doubt}", source.name()),
             hint: "pass `--plain` for plain text, or `--format conll` for rows",
         }),
     }

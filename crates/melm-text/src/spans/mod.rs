@@ -23,7 +23,7 @@ pub use documents::{Documents, Place, RawDocument, RawSpan, SpanCounts};
 pub use fault::{MismatchCause, SpanFault};
 pub use offsets::{OffsetFault, OffsetMap, OffsetUnit};
 pub use overlap::OverlapRule;
-pub use plain::{TextKind, read_plain};
+pub use plain::{TextDoubt, TextKind, read_plain};
 pub use reader::DocumentReader;
 pub(crate) use reader::for_each_sentence;
 

@@ -128,8 +128,11 @@ pub fn find_losses(documents: &[Document], to: Format) -> Vec<Loss> {
         }
     };
     add(Part::Text, count(&has_spacing));
+    let tokenizer = document_tokenizer();
+    if to.holds(Part::Tokens) && !to.holds(Part::Sentences) {
+        add(Part::Sentences, count(&|document| !document.has_found_sentences(&tokenizer)));
+    }
     if !to.holds(Part::Tokens) {
-        let tokenizer = document_tokenizer();
         let differs = |document: &Document| {
             let spans = document.spans().to_vec();
             let again = Document::new(document.text(), spans, &tokenizer);

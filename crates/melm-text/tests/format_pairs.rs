@@ -28,7 +28,7 @@ fn source_of(files: &[WrittenFile]) -> Source {
 fn letter(part: Part) -> char {
     match part {
         Part::Text => 'S',
-        Part::Tokens => 'T',
+        Part::Tokens | Part::Sentences => 'T',
         Part::Documents => 'D',
         Part::Boundaries => 'B',
         Part::Ids => 'I',

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use melm_text::{
-    Corpus, Document, Encoding, Error, Format, LabelledFile, OffsetUnit, OverlapRule, ReadOptions,
-    Source, Token, WriteSettings, WrittenFile, convert_documents, read_documents,
+    Corpus, Document, Encoding, Error, Format, LabelledFile, OffsetUnit, OverlapRule, Part,
+    ReadOptions, Source, Token, WriteSettings, WrittenFile, convert_documents, read_documents,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -258,6 +258,27 @@ fn the_same_format_is_copied_without_a_loss() {
         };
         let written = String::from_utf8(converted.files[0].bytes.clone()).unwrap();
         assert_eq!(values(&written), values(source.text()), "{name}");
+    }
+}
+
+#[test]
+fn sentences_that_are_found_differently_are_kept_or_counted() {
+    let text = "Ada B-PER\nsang O\n. O\nIt O\nrained O\n. O\n\nBob B-PER\nslept O\n. O\n";
+    let source = Source::from_text("a.conll", text);
+    let corpus = Corpus::read(&source, &ReadOptions::default()).unwrap();
+    let tokens = |corpus: &Corpus| -> Vec<Vec<Token>> {
+        corpus.sentences().iter().map(|sentence| sentence.tokens().to_vec()).collect()
+    };
+    for to in Format::all() {
+        let converted =
+            convert_documents(&source, &ReadOptions::default(), to, None, false).unwrap();
+        let again = Corpus::read(&source_of(&converted.files), &ReadOptions::default()).unwrap();
+        let losses: Vec<_> = converted.losses.iter().map(|loss| (loss.n, loss.part)).collect();
+        let is_counted =
+            losses.contains(&(1, Part::Tokens)) || losses.contains(&(1, Part::Sentences));
+        assert_eq!(tokens(&again) != tokens(&corpus), is_counted, "{}: {losses:?}", to.name());
+        let finds = ["brat", "doccano", "label-studio", "prodigy"].contains(&to.name());
+        assert_eq!(is_counted, finds, "{}", to.name());
     }
 }
 

@@ -24,7 +24,7 @@ impl FileFormat for Conll {
     }
 
     fn holds(&self) -> &'static [Part] {
-        &[Part::Tokens, Part::Ids]
+        &[Part::Tokens, Part::Sentences, Part::Ids]
     }
 
     /// Never detected: it reads what no other format recognises.

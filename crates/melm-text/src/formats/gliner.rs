@@ -32,7 +32,7 @@ impl FileFormat for Gliner {
     }
 
     fn holds(&self) -> &'static [Part] {
-        &[Part::Tokens]
+        &[Part::Tokens, Part::Sentences]
     }
 
     fn detect(&self, source: &Source) -> bool {

@@ -23,7 +23,7 @@ impl FileFormat for Jsonl {
     }
 
     fn holds(&self) -> &'static [Part] {
-        &[Part::Tokens, Part::Ids]
+        &[Part::Tokens, Part::Sentences, Part::Ids]
     }
 
     fn detect(&self, source: &Source) -> bool {

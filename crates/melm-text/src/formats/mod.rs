@@ -85,6 +85,8 @@ pub enum Part {
     Text,
     /// The tokens. A reader of a format without them has to find them again.
     Tokens,
+    /// Where the sentences of a text start. A reader of a format without it has to find them again.
+    Sentences,
     /// Texts of several sentences. A format without them stores each sentence as a record of its own.
     Documents,
     /// The boundaries between documents. A format without them stores all texts as one.
@@ -105,6 +107,7 @@ impl Part {
         match self {
             Self::Text => "spacing",
             Self::Tokens => "tokens",
+            Self::Sentences => "sentence starts",
             Self::Documents => "sentences",
             Self::Boundaries => "boundaries",
             Self::Ids => "ids",
@@ -118,7 +121,12 @@ impl Part {
     pub fn describe_loss(self) -> &'static str {
         match self {
             Self::Text => "the spacing of a text",
-            Self::Tokens => "the tokens of a text, which are found differently when it is read",
+            Self::Tokens => {
+                "the tokens or sentences of a text, which are found differently when it is read"
+            }
+            Self::Sentences => {
+                "the sentences of a text, which are found differently when it is read"
+            }
             Self::Documents => "a text of several sentences, which becomes several records",
             Self::Boundaries => "a boundary between texts",
             Self::Ids => "an id",

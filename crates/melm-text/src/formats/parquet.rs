@@ -34,7 +34,7 @@ impl FileFormat for Parquet {
     }
 
     fn holds(&self) -> &'static [Part] {
-        &[Part::Tokens]
+        &[Part::Tokens, Part::Sentences]
     }
 
     fn is_binary(&self, bytes: &[u8]) -> bool {

@@ -6,7 +6,10 @@ use crate::format::{ReadOptions, Structure};
 use crate::problem::Fault;
 use crate::source::Source;
 use crate::spacy::{DocBin, DocBinWriter, SpacyDoc, SpacyMention, read_doc_bin_within};
-use crate::spans::{Document, DocumentsBuilder, OffsetUnit, Place, RawDocument, RawSpan};
+use crate::spans::{
+    Document, DocumentsBuilder, OffsetUnit, Place, RawDocument, RawSpan, document_tokenizer,
+};
+use crate::tokenizer::Tokenizer;
 
 /// The format `spacy`.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ impl FileFormat for Spacy {
     }
 
     fn holds(&self) -> &'static [Part] {
-        &[Part::Text, Part::Tokens, Part::Documents, Part::Boundaries]
+        &[Part::Text, Part::Tokens, Part::Sentences, Part::Documents, Part::Boundaries]
     }
 
     /// Returns true for the header of zlib. The header of one level of compression is the text `x^`, so that bytes that
@@ -59,8 +62,9 @@ impl FileFormat for Spacy {
 
     fn write(&self, documents: &[Document], _: &WriteSettings) -> Result<Vec<WrittenFile>, Error> {
         let mut writer = DocBinWriter::default();
+        let tokenizer = document_tokenizer();
         for document in documents {
-            writer.add(&to_spacy(document));
+            writer.add(&to_spacy(document, &tokenizer));
         }
         Ok(vec![WrittenFile { extension: "spacy", bytes: writer.finish() }])
     }
@@ -97,8 +101,9 @@ fn add_documents(builder: &mut DocumentsBuilder<'_>, bin: DocBin) {
     }
 }
 
-/// Returns a document as spaCy stores it. Spans that overlap a longer one are left out.
-fn to_spacy(document: &Document) -> SpacyDoc {
+/// Returns a document as spaCy stores it. Spans that overlap a longer one are left out. It has sentences only if a reader
+/// would find other ones.
+fn to_spacy(document: &Document, tokenizer: &Tokenizer) -> SpacyDoc {
     let tokens = document.tokens();
     let mentions = document.flat_spans().map(|span| {
         let start = tokens.partition_point(|token| token.end <= span.range.start);
@@ -109,7 +114,8 @@ fn to_spacy(document: &Document) -> SpacyDoc {
         text: document.text().to_owned(),
         mentions: mentions.collect(),
         tokens: tokens.to_vec(),
-        sentences: None,
+        sentences: (!document.has_found_sentences(tokenizer))
+            .then(|| document.sentences().to_vec()),
         has_spaces: true,
     }
 }

@@ -39,6 +39,16 @@ mod iob {
     pub(super) const BEGIN: u64 = 3;
 }
 
+/// Values of the attribute `SENT_START`.
+mod sent_start {
+    /// Nobody has said whether the token starts a sentence.
+    pub(super) const MISSING: u64 = 0;
+    /// The token starts a sentence.
+    pub(super) const START: u64 = 1;
+    /// The token does not start a sentence: -1 as an unsigned number.
+    pub(super) const INNER: u64 = u64::MAX;
+}
+
 /// One document. Its text is exactly that of `Doc.text` in spaCy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpacyDoc {

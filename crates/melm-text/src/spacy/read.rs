@@ -10,7 +10,7 @@ use flate2::bufread::ZlibDecoder;
 use super::fault::DocBinFault;
 use super::hash::{string_id, symbol_name};
 use super::msgpack::{Malformed, Unpacker};
-use super::{ENT_IOB, ENT_TYPE, NORM, ORTH, SENT_START, SpacyDoc, SpacyMention, iob};
+use super::{ENT_IOB, ENT_TYPE, NORM, ORTH, SENT_START, SpacyDoc, SpacyMention, iob, sent_start};
 use crate::Limits;
 use crate::bounded::read_beyond;
 
@@ -237,10 +237,12 @@ impl<'b> Table<'b> {
     fn find_sentences(&self, rows: &Range<usize>) -> Option<Vec<Range<usize>>> {
         let column = self.attributes.iter().position(|&id| id == SENT_START)?;
         let later = rows.start + 1..rows.end;
-        if later.clone().all(|row| self.cell(row, column) == 0) {
+        if later.clone().all(|row| self.cell(row, column) == sent_start::MISSING) {
             return None;
         }
-        let starts = later.filter(|&row| self.cell(row, column) == 1).map(|row| row - rows.start);
+        let starts = later
+            .filter(|&row| self.cell(row, column) == sent_start::START)
+            .map(|row| row - rows.start);
         let mut sentences = Vec::new();
         let mut start = 0;
         for end in starts.chain([rows.len()]) {

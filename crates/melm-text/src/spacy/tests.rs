@@ -93,7 +93,7 @@ fn what_is_not_read_is_counted() {
 
 #[test]
 fn written_files_are_read_back() {
-    for name in ["usual", "more"] {
+    for name in ["usual", "more", "sentences"] {
         let documents = read_doc_bin(&read_file(&format!("{name}.spacy"))).unwrap().documents;
         let mut writer = DocBinWriter::default();
         for document in &documents {

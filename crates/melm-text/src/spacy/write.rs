@@ -8,12 +8,19 @@ use flate2::write::ZlibEncoder;
 
 use super::hash::string_id;
 use super::msgpack::Packer;
-use super::{ENT_IOB, ENT_TYPE, ORTH, SpacyDoc, iob};
+use super::{ENT_IOB, ENT_TYPE, ORTH, SENT_START, SpacyDoc, iob, sent_start};
 
-/// Collects documents and writes them as one `DocBin`, as `DocBin(attrs=["ENT_IOB", "ENT_TYPE"])` of spaCy does.
+/// The attributes of a token, in spaCy's order. The last one is written only if a document has sentences.
+const ATTRIBUTES: [u64; 4] = [ORTH, ENT_IOB, ENT_TYPE, SENT_START];
+
+/// Collects documents and writes them as one `DocBin`, as `DocBin(attrs=["ENT_IOB", "ENT_TYPE"])` of spaCy does. If a
+/// document has sentences, `SENT_START` is written too.
 #[derive(Debug, Default)]
 pub struct DocBinWriter {
-    tokens: Vec<u8>,
+    /// The cells of each token, in the order of `ATTRIBUTES`.
+    rows: Vec<[u64; ATTRIBUTES.len()]>,
+    /// True if a document has sentences.
+    has_sentences: bool,
     spaces: Vec<u8>,
     lengths: Vec<u8>,
     unknown_spaces: Vec<bool>,
@@ -24,7 +31,12 @@ impl DocBinWriter {
     /// Adds a document. Text between tokens becomes tokens of its own, except for single spaces, so that `Doc.text` in
     /// spaCy is the text of the document.
     pub fn add(&mut self, document: &SpacyDoc) {
-        let mut pieces = Pieces { writer: self, n: 0 };
+        let has_sentences = document.sentences.is_some();
+        self.has_sentences |= has_sentences;
+        let sentences = document.sentences.iter().flatten().map(|sentence| sentence.start);
+        // Text before the first token belongs to the first sentence.
+        let mut starts = sentences.filter(|&start| start > 0).peekable();
+        let mut pieces = Pieces { writer: self, n: 0, has_sentences };
         let mut end = 0;
         let mut mentions = document.mentions.iter().peekable();
         for (at, token) in document.tokens.iter().enumerate() {
@@ -39,7 +51,8 @@ impl DocBinWriter {
                 (if is_first { iob::BEGIN } else { iob::INSIDE }, &*mention.entity_type)
             });
             let (tag, entity_type) = tag.unwrap_or((iob::OUTSIDE, ""));
-            pieces.add(&document.text[token.clone()], tag, entity_type);
+            let is_start = starts.next_if_eq(&at).is_some();
+            pieces.add(&document.text[token.clone()], tag, entity_type, is_start);
             end = token.end;
         }
         pieces.add_gap(&document.text[end..], None);
@@ -56,12 +69,15 @@ impl DocBinWriter {
         packer.text("version");
         packer.text("0.1");
         packer.text("attrs");
-        packer.array(3);
-        for attribute in [ORTH, ENT_IOB, ENT_TYPE] {
+        let n_attributes = ATTRIBUTES.len() - usize::from(!self.has_sentences);
+        packer.array(n_attributes);
+        for &attribute in &ATTRIBUTES[..n_attributes] {
             packer.unsigned(attribute);
         }
+        let cells = self.rows.iter().flat_map(|row| &row[..n_attributes]);
+        let tokens: Vec<u8> = cells.flat_map(|cell| cell.to_le_bytes()).collect();
         for (name, part) in
-            [("tokens", &self.tokens), ("spaces", &self.spaces), ("lengths", &self.lengths)]
+            [("tokens", &tokens), ("spaces", &self.spaces), ("lengths", &self.lengths)]
         {
             packer.text(name);
             packer.bytes(part);
@@ -90,13 +106,19 @@ struct Pieces<'w> {
     writer: &'w mut DocBinWriter,
     /// The number of tokens written so far.
     n: usize,
+    /// True if the document has sentences.
+    has_sentences: bool,
 }
 
 impl Pieces<'_> {
-    fn add(&mut self, text: &str, tag: u64, entity_type: &str) {
-        for cell in [string_id(text), tag, string_id(entity_type)] {
-            self.writer.tokens.extend_from_slice(&cell.to_le_bytes());
-        }
+    /// Adds a token. `is_start` is true if it starts a sentence; the first token of a document does so in any case.
+    fn add(&mut self, text: &str, tag: u64, entity_type: &str, is_start: bool) {
+        let start = match (is_start || self.n == 0, self.has_sentences) {
+            (true, _) => sent_start::START,
+            (false, true) => sent_start::INNER,
+            (false, false) => sent_start::MISSING,
+        };
+        self.writer.rows.push([string_id(text), tag, string_id(entity_type), start]);
         self.writer.spaces.push(0);
         for string in [text, entity_type] {
             if !self.writer.strings.contains(string) {
@@ -115,7 +137,7 @@ impl Pieces<'_> {
         }
         if !rest.is_empty() {
             let (tag, entity_type) = mention.map_or((iob::OUTSIDE, ""), |name| (iob::INSIDE, name));
-            self.add(rest, tag, entity_type);
+            self.add(rest, tag, entity_type, false);
         }
     }
 }

@@ -209,6 +209,12 @@ impl Document {
         n_cut
     }
 
+    /// Returns true if `tokenizer` finds the sentences of the document from its tokens.
+    pub(crate) fn has_found_sentences(&self, tokenizer: &Tokenizer) -> bool {
+        let spans: Vec<_> = self.flat_spans().map(|span| span.range.clone()).collect();
+        find_sentences(&self.text, &self.tokens, &spans, tokenizer) == self.sentences
+    }
+
     /// The number of spans that the tags contain.
     pub(super) fn n_mentions(&self) -> usize {
         let mentions = self.sentences.iter().flat_map(|sentence| self.sentence_mentions(sentence));

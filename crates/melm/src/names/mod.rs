@@ -3,6 +3,7 @@
 //! A [`NameList`] is one file with names of one entity type. [`Names`] are the lists of a run, checked against gold.
 
 mod harvest;
+mod lines;
 mod settings;
 
 pub(crate) use harvest::harvest;
@@ -14,7 +15,7 @@ use std::path::Path;
 
 use melm_text::{
     Corpus, EntityType, EntityTypes, Sentence, Tag, TextFile, TextFormat, TextOptions, Token,
-    Tokenizer, TokenizerRules, UnlabelledSentence, UnlabelledText, count,
+    Tokenizer, TokenizerRules, UnlabelledSentence, UnlabelledText, count, shown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,8 @@ pub struct NameList {
     names: Vec<ListedName>,
     /// The number of lines without a name.
     n_empty: usize,
+    /// The first line with a comma, if most lines have one.
+    first_comma: Option<String>,
 }
 
 /// A name and its line in the file, from 1.
@@ -44,7 +47,8 @@ impl NameList {
     /// `options` gives the encoding and the largest size; its format and tokenizer are not used.
     ///
     /// # Errors
-    /// If the file cannot be read or has no name, or if a line is too long or in a script that cannot be split.
+    /// If the file cannot be read or has no name, or if a line is too long or in a script that cannot be split. Also if most
+    /// lines are CoNLL rows or have tabs.
     pub fn open(
         entity_type: &str,
         path: impl AsRef<Path>,
@@ -52,7 +56,7 @@ impl NameList {
         options: TextOptions,
     ) -> Result<Self, Error> {
         let options = plain_text(train, options);
-        Ok(Self::from_text(entity_type, &UnlabelledText::open(path, &options)?))
+        Self::from_lines(entity_type, UnlabelledText::open(path, &options))
     }
 
     /// Makes a list from names, one for each item. `source` is its name for messages. Fails as [`Self::open`] does.
@@ -65,7 +69,19 @@ impl NameList {
         // A name is one line.
         let lines: Vec<String> = names.iter().map(|name| name.replace(['\r', '\n'], " ")).collect();
         let options = plain_text(train, TextOptions::default());
-        let text = UnlabelledText::read(source, lines.join("\n").as_bytes(), &options)?;
+        Self::from_lines(
+            entity_type,
+            UnlabelledText::read(source, lines.join("\n").as_bytes(), &options),
+        )
+    }
+
+    /// Makes a list from the lines of a file. Fails if the file could not be read, or if its lines are not names.
+    fn from_lines(
+        entity_type: &str,
+        text: Result<UnlabelledText, melm_text::Error>,
+    ) -> Result<Self, Error> {
+        let text = text.map_err(lines::explain_no_text)?;
+        lines::check(&text)?;
         Ok(Self::from_text(entity_type, &text))
     }
 
@@ -87,7 +103,9 @@ impl NameList {
         });
         let last_line = names.last().map_or(0, |name| name.line);
         let n_empty = last_line.saturating_sub(names.len() + file.n_unspaced);
-        Self { entity_type: entity_type.to_owned(), file, names, n_empty }
+        let first_comma = lines::find_comma(text)
+            .map(|line| format!("line {}: `{}`", line.number, shown(line.text.trim())));
+        Self { entity_type: entity_type.to_owned(), file, names, n_empty, first_comma }
     }
 
     /// The file.
@@ -155,6 +173,9 @@ pub struct NameCounts {
     pub first_contradicted: Option<String>,
     /// The number of lines in a script without spaces between words. They are not used.
     pub unspaced: usize,
+    /// The first line with a comma, if most lines have one. The lines may then be rows of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_comma: Option<String>,
 }
 
 impl NameCounts {
@@ -175,6 +196,12 @@ impl NameCounts {
             if n > 0 {
                 let _ = write!(note, "; left out: {} {what}", count(n, "line"));
             }
+        }
+        if let Some(line) = &self.first_comma {
+            let _ = write!(
+                note,
+                "; warning: most lines have a comma ({line}), which becomes part of the name; write one name on each line"
+            );
         }
         note
     }
@@ -216,6 +243,7 @@ impl Names {
             entity_type: list.entity_type.clone(),
             empty: list.n_empty,
             unspaced: list.file.n_unspaced,
+            first_comma: list.first_comma.clone(),
             ..NameCounts::default()
         };
         let own = self.by_type.entry(entity_type).or_default();
@@ -320,61 +348,4 @@ fn describe_contradiction(tokens: &[Token], line: usize, other: &str) -> String 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use melm_text::{ReadOptions, Source};
-
-    const GOLD: &str = "Ada B-PER\nsaw O\nNew B-LOC\nYork I-LOC\n\nWashington B-PER\nin O\n\
-        Washington B-LOC\n\nRio B-LOC\n";
-
-    fn train() -> Corpus {
-        Corpus::read(&Source::from_text("train.conll", GOLD), &ReadOptions::default()).unwrap()
-    }
-
-    fn list(entity_type: &str, text: &str) -> NameList {
-        let options = TextOptions {
-            format: Some(TextFormat::Plain),
-            ..TextOptions::with_tokenizer(Tokenizer::default())
-        };
-        let text = UnlabelledText::read("names.txt", text.as_bytes(), &options).unwrap();
-        NameList::from_text(entity_type, &text)
-    }
-
-    #[test]
-    fn lines_are_names_and_everything_left_out_is_counted() {
-        let places = list("LOC", "Bonn\n\nNew York\nBonn\n  \nAda\nWashington\nSt. John's. Town\n");
-        let names = Names::new(&[places], &train()).unwrap();
-        let loc = train().types().find("LOC").unwrap();
-        let found: Vec<String> = names
-            .of_type(loc)
-            .iter()
-            .map(|name| name.iter().map(Token::as_str).collect::<Vec<_>>().join(" "))
-            .collect();
-        assert_eq!(found[..3], ["Bonn", "New York", "Washington"]);
-        assert!(found[3].starts_with("St") && found[3].ends_with("Town"), "{found:?}");
-        let counts = &names.counts()[0];
-        assert_eq!((counts.names, counts.in_gold, counts.empty), (4, 2, 2));
-        assert_eq!((counts.repeated, counts.contradicted), (1, 1));
-        let first = counts.first_contradicted.as_deref().unwrap();
-        assert_eq!(first, "line 6: `Ada` is PER in TRAIN");
-        assert_eq!(
-            names.notes(Rate::constant(0.5)),
-            [
-                "4 names for LOC from `names.txt`, for 50 % of new mentions; left out: 1 line repeated; left out: 1 line \
-              with another type in TRAIN (line 6: `Ada` is PER in TRAIN); left out: 2 lines empty"
-            ]
-        );
-        assert!(names.of_type(train().types().find("PER").unwrap()).is_empty());
-    }
-
-    #[test]
-    fn unknown_types_and_useless_lists_are_refused() {
-        let error = Names::new(&[list("GPE", "Bonn\n")], &train()).unwrap_err().to_string();
-        assert!(error.contains("`GPE`") && error.contains("LOC, PER"), "{error}");
-        let error = Names::new(&[list("LOC", "Ada\n")], &train()).unwrap_err();
-        assert!(matches!(error, Error::NoNames { contradicted: 1, .. }), "{error}");
-        // A name that was in another list of the same type is a repeat.
-        let lists = [list("LOC", "Bonn\n"), list("LOC", "Bonn\nOslo\n")];
-        assert_eq!(Names::new(&lists, &train()).unwrap().counts()[1].repeated, 1);
-    }
-}
+mod tests;

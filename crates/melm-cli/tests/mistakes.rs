@@ -52,6 +52,25 @@ fn a_file_of_names_that_cannot_be_read_is_not_taken_for_a_list_of_names() {
     assert!(!text(&found.stderr).contains("cannot read"), "{}", text(&found.stderr));
 }
 
+#[test]
+fn check_lists_only_schemes_that_all_tags_fit() {
+    let folder = folder_with(&[
+        ("none.conll", "Ada B-PER\nvan I-LOC\nDam I-LOC\n"),
+        ("two.conll", "Ada I-PER\nsang O\n"),
+    ]);
+    let scheme = |args: &[&str]| {
+        let found = run(folder.path(), args);
+        let line = text(&found.stdout).lines().find(|line| line.starts_with("  scheme"));
+        line.unwrap().split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        scheme(&["check", "none.conll"]),
+        "IOB2 (no scheme fits all tags; 1 tag not allowed)"
+    );
+    assert_eq!(scheme(&["check", "none.conll", "--scheme", "iob1"]), "IOB1");
+    assert_eq!(scheme(&["check", "two.conll"]), "IO (also valid as IOB1, IOE1)");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_closed_standard_output_is_an_error() {

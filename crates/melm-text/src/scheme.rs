@@ -164,7 +164,7 @@ pub struct DetectedScheme {
     pub scheme: Scheme,
     /// The number of tags that violate the scheme.
     pub n_violations: u64,
-    /// Other schemes with the same number of violations.
+    /// Other schemes that all tags fit too. Empty if a tag violates the scheme.
     pub also_valid: Vec<Scheme>,
 }
 
@@ -208,8 +208,9 @@ impl Transitions {
             }
         }
         let mut best = best.expect("IOB2 or BILOU is always a candidate");
-        if self.counts.is_empty() {
-            // If all tags are `O`, every scheme is valid, and a list of all schemes would not help.
+        if self.counts.is_empty() || best.n_violations > 0 {
+            // If all tags are `O`, every scheme is valid, and a list of all schemes would not help. If a tag violates
+            // the best scheme, no scheme is valid.
             best.also_valid.clear();
         }
         best
@@ -262,6 +263,14 @@ mod tests {
     fn a_few_violations_do_not_change_the_scheme_but_are_counted() {
         let detected = detect(&["B-X I-X O B-Y", "B-X I-X", "O I-X"]);
         assert_eq!((detected.scheme, detected.n_violations), (Scheme::Iob2, 1));
+    }
+
+    #[test]
+    fn only_valid_schemes_are_listed() {
+        let detected = detect(&["B-PER I-LOC I-LOC"]);
+        assert_eq!((detected.n_violations, detected.also_valid), (1, vec![]));
+        assert_eq!(detect(&["B-X O B-Y"]).also_valid, []);
+        assert_eq!(detect(&["I-X I-X"]).also_valid, [Scheme::Iob1, Scheme::Ioe1]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
             Ok((file, found)) => {
                 let file = file.compared_with(files.first());
                 if !command.json {
-                    print(&mut out, &text(&file, terminal))?;
+                    print(&mut out, &text(&file, command, terminal))?;
                     if let Some(failure) = &found {
                         diagnose::show(failure, terminal);
                     }
@@ -94,12 +94,12 @@ impl Json {
     }
 }
 
-fn text(file: &CheckedFile, terminal: &Terminal) -> String {
+fn text(file: &CheckedFile, command: &Check, terminal: &Terminal) -> String {
     let report = &file.report;
     let mut text = format!("{}\n", escaped(&report.file));
     let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
     row("format", format(report));
-    row("scheme", scheme(report));
+    row("scheme", scheme(report, command.input.scheme.is_some()));
     row("sentences", sentences(report));
     row("tokens", report.tokens.to_string());
     row("mentions", mentions(report));
@@ -198,9 +198,14 @@ fn format(report: &Report) -> String {
     text
 }
 
-fn scheme(report: &Report) -> String {
+/// Names the scheme. `is_given` is true if the command line sets it.
+fn scheme(report: &Report, is_given: bool) -> String {
     let upper = |names: &[&str]| names.join(", ").to_uppercase();
     match report.also_valid_as.as_slice() {
+        [] if report.scheme_violations > 0 && !is_given => {
+            let n = count(report.scheme_violations, "tag");
+            format!("{} (no scheme fits all tags; {n} not allowed)", upper(&[report.scheme]))
+        }
         [] => upper(&[report.scheme]),
         also => format!("{} (also valid as {})", upper(&[report.scheme]), upper(also)),
     }

@@ -35,7 +35,10 @@ pub struct Report {
     pub columns: Option<Columns>,
     /// The name of the scheme.
     pub scheme: &'static str,
-    /// The names of other schemes in which the tags have equally few violations.
+    /// The number of tags that the scheme does not allow. If the scheme was detected, no other scheme has fewer.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub scheme_violations: usize,
+    /// The names of other schemes that all tags fit too.
     pub also_valid_as: Vec<&'static str>,
     /// The number of `-DOCSTART-` lines.
     pub documents: usize,
@@ -115,6 +118,7 @@ impl Report {
                 also_tags: layout.also_tags.iter().map(|c| c + 1).collect(),
             }),
             scheme: survey.scheme.scheme.name(),
+            scheme_violations: usize::try_from(survey.scheme.n_violations).unwrap_or(usize::MAX),
             also_valid_as: survey.scheme.also_valid.iter().map(|s| s.name()).collect(),
             documents: tally.documents,
             sentences: survey.n_sentences,

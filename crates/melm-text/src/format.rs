@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::conll::{ConllReader, ConllWriter, Layout};
+use crate::conll::{ConllReader, ConllWriter, Layout, Separator};
 use crate::error::Error;
 use crate::formats::{AnnotationChoice, Format};
 use crate::jsonl::{JsonlKeys, JsonlReader, JsonlWriter, TAGS_KEYS, TagNames, find_names_beside};
@@ -288,7 +288,7 @@ pub(crate) fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Resul
     }
     if layout.token == layout.tag {
         return Err(if n_columns == 1 {
-            Fault::ColumnCount { found: 1, expected: 2 }
+            Fault::ColumnCount { found: 1, expected: 2, separator: Separator::Space }
         } else {
             Fault::SameColumn { column: layout.tag + 1 }
         });

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use crate::conll::Separator;
 use crate::scheme::Scheme;
 use crate::spans::SpanFault;
 use crate::tag::TagFault;
@@ -49,6 +50,8 @@ pub enum Fault {
         found: usize,
         /// The number of columns of the other rows.
         expected: usize,
+        /// The separator of the columns of the file.
+        separator: Separator,
     },
     /// The tag column does not contain a tag.
     #[error(transparent)]
@@ -194,6 +197,13 @@ impl Fault {
             }
             Fault::CarriageReturn => {
                 "end lines with a line feed, for example with `tr '\\r' '\\n'`"
+            }
+            Fault::ColumnCount { found: 1, separator: Separator::Tab, .. } => {
+                "tabs separate the columns of this file; write a tab between the token and its tag, and \
+                 an empty line between sentences"
+            }
+            Fault::ColumnCount { separator: Separator::Tab, .. } => {
+                "tabs separate the columns of this file; every row needs the same columns"
             }
             Fault::ColumnCount { found: 1, .. } => {
                 "every row needs a token and a tag; separate sentences by an empty line"

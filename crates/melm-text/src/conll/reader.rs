@@ -166,7 +166,8 @@ impl<'t> ConllReader<'t> {
         }
         let expected = self.layout.n_columns;
         if found.n_columns != expected {
-            let fault = Fault::ColumnCount { found: found.n_columns, expected };
+            let separator = self.layout.separator;
+            let fault = Fault::ColumnCount { found: found.n_columns, expected, separator };
             problems.push(self.line, 0..text.len(), fault);
             return;
         }

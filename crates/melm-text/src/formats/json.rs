@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::WrittenFile;
 use super::jsonl::is_array;
 use crate::jsonl::parse_fields;
-use crate::problem::Fault;
+use crate::problem::{Fault, Problems};
 use crate::source::Source;
 use crate::spans::{DocumentsBuilder, Metadata, Place, RawDocument};
 
@@ -121,9 +121,8 @@ pub(super) fn for_each_record<'s>(
                 }
             }
             Err(error) => {
-                let column = error.column().saturating_sub(1);
-                let place = Place { line: error.line().max(1), span: column..column + 1 };
-                builder.report(place, not_an_array(&error));
+                let (place, fault) = not_an_array(&error);
+                builder.report(place, fault);
             }
         }
         return;
@@ -136,13 +135,30 @@ pub(super) fn for_each_record<'s>(
     }
 }
 
-fn not_an_array(error: &serde_json::Error) -> Fault {
+/// Returns the problem of a text that starts as an array of objects and is not JSON lines: it is an array, or it is not
+/// whole.
+pub(crate) fn find_array_problem(text: &str) -> Problems {
+    let mut problems = Problems::default();
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => problems.push(1, 0..0, Fault::JsonArray),
+        Err(error) => {
+            let (place, fault) = not_an_array(&error);
+            problems.push(place.line, place.span, fault);
+        }
+    }
+    problems
+}
+
+fn not_an_array(error: &serde_json::Error) -> (Place, Fault) {
+    let column = error.column().saturating_sub(1);
+    let place = Place { line: error.line().max(1), span: column..column + 1 };
     let text = error.to_string();
     let message = text.split(" at line ").next().unwrap_or(&text);
-    Fault::Record {
+    let fault = Fault::Record {
         message: format!("the file is not a JSON array: {message}"),
         cure: "the file may be truncated: export it again",
-    }
+    };
+    (place, fault)
 }
 
 /// Returns the raw items of a JSON list, or `None` if `raw` is not a list.

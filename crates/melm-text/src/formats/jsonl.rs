@@ -1,10 +1,10 @@
 //! JSON lines with tokens and tags. The reader and the writer that keep all keys are in [`crate::jsonl`].
 
+use super::json::find_array_problem;
 use super::{FileFormat, Part, WriteSettings, WrittenFile};
 use crate::error::Error;
 use crate::format::{ReadOptions, Structure};
 use crate::jsonl::{JsonlKeys, JsonlWriter, TAGS_KEYS};
-use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::source::Source;
 use crate::spans::{Document, for_each_sentence};
@@ -33,9 +33,7 @@ impl FileFormat for Jsonl {
     fn read(&self, source: &Source, options: &ReadOptions) -> Result<Structure, Error> {
         let text = source.text();
         if is_array(text) {
-            let mut problems = Problems::default();
-            problems.push(1, 0..0, Fault::JsonArray);
-            return Err(Error::data(source.name(), text, problems));
+            return Err(Error::data(source.name(), text, find_array_problem(text)));
         }
         let keys =
             JsonlKeys::detect(text, options.tokens_key.as_deref(), options.tags_key.as_deref());

@@ -15,6 +15,7 @@ mod parquet;
 mod prodigy;
 mod spacy;
 
+pub(crate) use json::find_array_problem;
 pub(crate) use jsonl::{is_array, is_json};
 
 use std::fmt;

@@ -56,7 +56,11 @@ fn read_row(row: &str, layout: &Layout) -> Result<Token, LocatedFault> {
     }
     let columns = layout.separator.split(row.trim_end_matches(' '));
     if columns.len() != layout.n_columns {
-        let fault = Fault::ColumnCount { found: columns.len(), expected: layout.n_columns };
+        let fault = Fault::ColumnCount {
+            found: columns.len(),
+            expected: layout.n_columns,
+            separator: layout.separator,
+        };
         return Err(LocatedFault { span: whole, fault });
     }
     Token::new(columns[layout.token])

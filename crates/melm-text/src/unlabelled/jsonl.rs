@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::read::Collected;
 use crate::error::Error;
-use crate::formats::is_array;
+use crate::formats::{find_array_problem, is_array};
 use crate::jsonl::{TOKENS_KEYS, find_value, parse_fields, parse_tokens};
 use crate::problem::{Fault, LocatedFault};
 use crate::token::{DOCUMENT_START, Token};
@@ -27,7 +27,7 @@ enum Content {
 pub(super) fn read(collected: &mut Collected<'_>) -> Result<(), Error> {
     let text = collected.source.text();
     if is_array(text) {
-        collected.problems.push(1, 0..0, Fault::JsonArray);
+        collected.problems.append(&find_array_problem(text));
         return Ok(());
     }
     for (at, line) in text.split('\n').enumerate() {

@@ -169,7 +169,9 @@ fn all_problems_are_reported_with_their_lines() {
     assert_eq!(faults(read(format!("a\n{}\n", "b ".repeat(1 << 20)))), [(2, Fault::LongLine)]);
     assert_eq!(faults(read("[{\"text\": \"a\"}]")), [(1, Fault::JsonArray)]);
     let rows = "Ada O\n".repeat(30) + "sang\n";
-    assert_eq!(faults(read(rows)), [(31, Fault::ColumnCount { found: 1, expected: 2 })]);
+    let separator = crate::conll::Separator::Space;
+    let fault = Fault::ColumnCount { found: 1, expected: 2, separator };
+    assert_eq!(faults(read(rows)), [(31, fault)]);
     let options = TextOptions { token_column: Some(3), ..TextOptions::default() };
     let result = UnlabelledText::read("a", "Ada O\nsang O\n".as_bytes(), &options);
     assert_eq!(faults(result), [(1, Fault::NoSuchColumn { column: 3, n_columns: 2 })]);

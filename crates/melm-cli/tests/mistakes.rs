@@ -71,6 +71,27 @@ fn check_lists_only_schemes_that_all_tags_fit() {
     assert_eq!(scheme(&["check", "two.conll"]), "IO (also valid as IOB1, IOE1)");
 }
 
+#[test]
+fn check_names_the_files_of_a_brat_folder() {
+    let folder = folder_with(&[]);
+    let brat = folder.path().join("brat");
+    fs::create_dir(&brat).unwrap();
+    for (name, content) in [
+        ("a.txt", "Ada sang.\n"),
+        ("a.ann", "T1\tPER 0 3\tAda\n"),
+        ("b.txt", "Hello.\nBob, slept here.\n"),
+        ("b.ann", "T1\tPER 7 11\tBob,\n"),
+        ("c.txt", "Nobody came.\n"),
+    ] {
+        fs::write(brat.join(name), content).unwrap();
+    }
+    let found = run(folder.path(), &["check", "brat"]);
+    let report = text(&found.stdout);
+    assert!(report.contains("5 tokens (b.txt, line 2)"), "{report}");
+    assert!(report.contains("b.txt, line 2: PER `Bob ,`"), "{report}");
+    assert!(text(&found.stderr).contains("1 × left out: files `NAME.txt`"), "{found:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_closed_standard_output_is_an_error() {

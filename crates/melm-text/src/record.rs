@@ -27,6 +27,8 @@ pub struct Record<'t> {
     pub gaps: Vec<Box<str>>,
     /// Text with spans: the id of the document.
     pub document_id: Option<Box<str>>,
+    /// BRAT: the name of the file with the text, without its folder. `line` is a line of this file.
+    pub file: Option<Box<str>>,
     /// True if a row of the sentence has a problem and is left out.
     pub is_incomplete: bool,
 }
@@ -40,6 +42,7 @@ impl Record<'_> {
         self.fields.clear();
         self.gaps.clear();
         self.document_id = None;
+        self.file = None;
         self.is_incomplete = false;
     }
 

@@ -21,6 +21,8 @@ pub struct Source {
     binary: Vec<u8>,
     /// The files that belong together, such as the pairs of BRAT.
     parts: Vec<Source>,
+    /// The number of files of a BRAT folder that are left out, because the other file of their pair is missing.
+    n_unpaired: usize,
     limits: Limits,
 }
 
@@ -71,7 +73,8 @@ impl Source {
             parts.push(Self::open_one(&annotations.with_extension("txt"), encoding, limits)?);
             parts.push(Self::open_one(&annotations, encoding, limits)?);
         }
-        Ok(Self { name: path.display().to_string(), parts, limits, ..Self::default() })
+        let (name, n_unpaired) = (path.display().to_string(), count_unpaired(path));
+        Ok(Self { name, parts, n_unpaired, limits, ..Self::default() })
     }
 
     fn open_one(path: &Path, encoding: Encoding, limits: Limits) -> Result<Self, Error> {
@@ -203,6 +206,11 @@ impl Source {
         &self.parts
     }
 
+    /// The number of files of a BRAT folder that are left out, because the other file of their pair is missing.
+    pub(crate) fn n_unpaired(&self) -> usize {
+        self.n_unpaired
+    }
+
     /// All bytes of the content, for checksums and sizes: the text without a byte order mark, the bytes of a binary file,
     /// or the files one after the other.
     pub fn content(&self) -> Cow<'_, [u8]> {
@@ -235,6 +243,20 @@ fn find_pairs(path: &Path) -> Vec<PathBuf> {
     };
     pairs.sort();
     pairs
+}
+
+/// Returns the number of files `NAME.txt` and `NAME.ann` of a folder whose partner is missing.
+fn count_unpaired(folder: &Path) -> usize {
+    let is_unpaired = |path: &PathBuf| {
+        let partner = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("txt") => "ann",
+            Some("ann") => "txt",
+            _ => return false,
+        };
+        path.is_file() && !path.with_extension(partner).is_file()
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_unpaired).count()
 }
 
 /// Returns true if bytes that are not UTF-8 are probably no text in any 8-bit encoding: they contain a NUL, or more than

@@ -106,7 +106,10 @@ fn text(file: &CheckedFile, command: &Check, terminal: &Terminal) -> String {
     let longest: Vec<_> = report
         .longest
         .iter()
-        .map(|long| format!("{} (line {})", count(long.tokens, "token"), long.line))
+        .map(|long| {
+            let place = locate(long.file.as_deref(), long.line);
+            format!("{} ({place})", count(long.tokens, "token"))
+        })
         .collect();
     row("longest", longest.join(", "));
     let repeats = &report.repeats;
@@ -123,14 +126,21 @@ fn text(file: &CheckedFile, command: &Check, terminal: &Terminal) -> String {
     for (kind, found) in report.suspicions.iter() {
         let warning = terminal.style_stdout(Style::Warning, "suspicious");
         text += &format!("  {warning}  {} × {}\n", found.n, kind.text());
-        for (line, what) in &found.first {
-            text += &format!("{:14}line {line}: {what}\n", "");
+        for one in &found.first {
+            let place = locate(one.file.as_deref(), one.line);
+            text += &format!("{:14}{place}: {}\n", "", one.what);
         }
         if found.n > found.first.len() {
             text += &format!("{:14}… and {} more\n", "", found.n - found.first.len());
         }
     }
     text
+}
+
+/// Names a line, and its file if the input has several files.
+fn locate(file: Option<&str>, line: usize) -> String {
+    let file = file.map(|file| format!("{}, ", escaped(file))).unwrap_or_default();
+    format!("{file}line {line}")
 }
 
 /// Says how a file differs from the first one.
@@ -228,9 +238,9 @@ fn places(repeated: &RepeatCounts) -> String {
         let other = if repeat.same_mentions { "" } else { ", with other mentions" };
         let first = &repeat.first;
         text += &format!(
-            "{:14}line {}: same as {}:{}{other}\n",
+            "{:14}{}: same as {}:{}{other}\n",
             "",
-            repeat.line,
+            locate(repeat.file.as_deref(), repeat.line),
             escaped(&first.file),
             first.line
         );

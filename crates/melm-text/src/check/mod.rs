@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use checked_file::{CheckedFile, FileProblem, SplitDifference};
 pub use repeats::{Repeat, RepeatCounts, Repeats, SeenSentences, SentenceLocation};
-pub use suspicion::{Occurrences, Suspicion, Suspicions, has_joined_tags};
+pub use suspicion::{Occurrence, Occurrences, Suspicion, Suspicions, has_joined_tags};
 
 use crate::error::Error;
 use crate::format::ReadOptions;
@@ -75,12 +75,15 @@ pub struct Columns {
 }
 
 /// The length and position of a long sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LongSentence {
     /// The number of tokens.
     pub tokens: usize,
     /// The line of the first token of the sentence, from 1.
     pub line: usize,
+    /// BRAT: the name of the file with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<Box<str>>,
 }
 
 impl Report {
@@ -159,6 +162,8 @@ struct TypeTally {
     n_mentions: usize,
     /// The line of the first mention.
     line: usize,
+    /// BRAT: the file of the first mention.
+    file: Option<Box<str>>,
 }
 
 impl Tally {
@@ -169,23 +174,24 @@ impl Tally {
         for mention in mentions(&record.tags) {
             any = true;
             let line = record.line_of(mention.tokens.start);
-            let first = TypeTally { n_mentions: 0, line };
-            self.by_type.entry(mention.entity_type).or_insert(first).n_mentions += 1;
+            let first = || TypeTally { n_mentions: 0, line, file: record.file.clone() };
+            self.by_type.entry(mention.entity_type).or_insert_with(first).n_mentions += 1;
             self.suspicions.check_mention(record, &mention, types);
         }
         self.without_mention += usize::from(!any);
         self.suspicions.check_tokens(record);
-        self.keep_if_long(LongSentence { tokens: record.tokens.len(), line: record.line });
+        self.keep_if_long(record);
     }
 
     /// Keeps the sentence if it is one of the longest so far. Of equally long sentences, the earlier one is kept.
-    fn keep_if_long(&mut self, long: LongSentence) {
+    fn keep_if_long(&mut self, record: &Record<'_>) {
+        let (tokens, line) = (record.tokens.len(), record.line);
         let full = self.longest.len() == N_LONGEST;
-        if full && self.longest.last().is_some_and(|last| last.tokens >= long.tokens) {
+        if full && self.longest.last().is_some_and(|last| last.tokens >= tokens) {
             return;
         }
-        let at = self.longest.partition_point(|other| other.tokens >= long.tokens);
-        self.longest.insert(at, long);
+        let at = self.longest.partition_point(|other| other.tokens >= tokens);
+        self.longest.insert(at, LongSentence { tokens, line, file: record.file.clone() });
         self.longest.truncate(N_LONGEST);
     }
 }

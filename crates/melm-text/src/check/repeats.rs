@@ -1,6 +1,7 @@
 //! Finds repeated sentences: duplicates within a file, and leaks between splits.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -22,6 +23,9 @@ pub struct SentenceLocation {
 pub struct Repeat {
     /// The line of the sentence.
     pub line: usize,
+    /// BRAT: the name of the file with the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<Box<str>>,
     /// The position of the first sentence with these tokens.
     pub first: SentenceLocation,
     /// True if the mentions are the same too.
@@ -57,7 +61,14 @@ const N_KEPT: usize = 5;
 /// each distinct sentence of any length (measured with 1.5 million sentences).
 #[derive(Debug, Default)]
 pub struct SeenSentences {
+    /// The names of the files. Each text of a BRAT folder is a file of its own.
     files: Vec<String>,
+    /// The index of the first file of the current input.
+    n_before: usize,
+    /// The name of the current input.
+    input: String,
+    /// The name of the current text of a BRAT folder.
+    part: Option<Box<str>>,
     by_digest: FxHashMap<u64, FirstOccurrence>,
     /// The repeats of the current file.
     repeats: Repeats,
@@ -76,11 +87,32 @@ struct FirstOccurrence {
 impl SeenSentences {
     /// Starts the next file. Sentences added from now on belong to this file.
     pub(super) fn start_file(&mut self, name: &str) {
+        self.n_before = self.files.len();
         self.files.push(name.to_owned());
+        name.clone_into(&mut self.input);
+        self.part = None;
+    }
+
+    /// Starts the next text of a BRAT folder, if the sentence is not in the current one.
+    fn start_part(&mut self, record: &Record<'_>) {
+        if record.file.is_some() && record.file != self.part {
+            self.part.clone_from(&record.file);
+            let (folder, part) =
+                (self.input.trim_end_matches('/'), self.part.as_deref().unwrap_or_default());
+            // A single pair is named by its annotations.
+            let name = if Path::new(folder).extension().is_some_and(|extension| extension == "ann")
+            {
+                folder.to_owned()
+            } else {
+                format!("{folder}/{part}")
+            };
+            self.files.push(name);
+        }
     }
 
     /// Adds a sentence. Counts it as a repeat if a sentence with the same tokens was added before.
     pub(super) fn add(&mut self, record: &Record<'_>, types: &EntityTypes) {
+        self.start_part(record);
         let file = u32::try_from(self.files.len() - 1).expect("fewer than 2^32 files");
         let line = u32::try_from(record.line).unwrap_or(u32::MAX);
         let mentions = digest_mentions(record, types);
@@ -89,7 +121,7 @@ impl SeenSentences {
         if (first.file, first.line) == (file, line) {
             return;
         }
-        let is_leak = first.file != file;
+        let is_leak = (first.file as usize) < self.n_before;
         let kind = if is_leak { &mut self.repeats.leaks } else { &mut self.repeats.duplicates };
         let same_mentions = first.mentions == mentions;
         kind.n += 1;
@@ -97,7 +129,8 @@ impl SeenSentences {
         if kind.first.len() < N_KEPT {
             let name = self.files[first.file as usize].clone();
             let first = SentenceLocation { file: name, line: first.line as usize };
-            kind.first.push(Repeat { line: record.line, first, same_mentions });
+            let (line, file) = (record.line, record.file.clone());
+            kind.first.push(Repeat { line, file, first, same_mentions });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::TypeTally;
 use crate::mention::Mention;
@@ -29,8 +29,41 @@ pub struct Suspicions(BTreeMap<Suspicion, Occurrences>);
 pub struct Occurrences {
     /// The number of occurrences.
     pub n: usize,
-    /// The lines of the first occurrences, each with a description.
-    pub first: Vec<(usize, String)>,
+    /// The first occurrences.
+    pub first: Vec<Occurrence>,
+}
+
+/// One occurrence. In JSON it is a list of the line and the description, and the file if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The line, from 1.
+    pub line: usize,
+    /// A description.
+    pub what: String,
+    /// BRAT: the name of the file with the text.
+    pub file: Option<Box<str>>,
+}
+
+impl Serialize for Occurrence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.file {
+            None => (self.line, &self.what).serialize(serializer),
+            Some(file) => (self.line, &self.what, file).serialize(serializer),
+        }
+    }
+}
+
+/// A line, and the file with the text for BRAT.
+#[derive(Clone, Copy)]
+struct Location<'r> {
+    line: usize,
+    file: Option<&'r str>,
+}
+
+impl<'r> Location<'r> {
+    fn of_token(record: &'r Record<'_>, token: usize) -> Self {
+        Self { line: record.line_of(token), file: record.file.as_deref() }
+    }
 }
 
 /// A kind of place that looks wrong.
@@ -91,11 +124,12 @@ impl Suspicions {
     }
 
     /// Counts an occurrence. Calls `describe` only if the occurrence is also stored.
-    fn push(&mut self, kind: Suspicion, line: usize, describe: impl FnOnce() -> String) {
+    fn push(&mut self, kind: Suspicion, at: Location<'_>, describe: impl FnOnce() -> String) {
         let found = self.0.entry(kind).or_default();
         found.n += 1;
         if found.first.len() < N_KEPT {
-            found.first.push((line, describe()));
+            let (line, file) = (at.line, at.file.map(Into::into));
+            found.first.push(Occurrence { line, what: describe(), file });
         }
     }
 
@@ -103,23 +137,24 @@ impl Suspicions {
     pub(super) fn check_tokens(&mut self, record: &Record<'_>) {
         if record.tokens.len() > LONG_SENTENCE {
             let n = record.tokens.len();
-            self.push(Suspicion::LongSentence, record.line, || format!("{n} tokens"));
+            let at = Location { line: record.line, file: record.file.as_deref() };
+            self.push(Suspicion::LongSentence, at, || format!("{n} tokens"));
         }
-        for (at, token) in record.tokens.iter().enumerate() {
+        for (index, token) in record.tokens.iter().enumerate() {
             let plain = token.bytes().all(|b| b.is_ascii_graphic());
             if plain {
                 continue;
             }
-            let line = record.line_of(at);
+            let at = Location::of_token(record, index);
             let describe = || shown(token);
             if token.contains(' ') {
-                self.push(Suspicion::InnerSpace, line, describe);
+                self.push(Suspicion::InnerSpace, at, describe);
             }
             if token.chars().any(is_odd) {
-                self.push(Suspicion::OddCharacter, line, describe);
+                self.push(Suspicion::OddCharacter, at, describe);
             }
             if is_mojibake(token) {
-                self.push(Suspicion::Mojibake, line, describe);
+                self.push(Suspicion::Mojibake, at, describe);
             }
         }
     }
@@ -132,18 +167,18 @@ impl Suspicions {
         types: &EntityTypes,
     ) {
         let tokens = &record.tokens[mention.tokens.clone()];
-        let line = record.line_of(mention.tokens.start);
+        let at = Location::of_token(record, mention.tokens.start);
         let describe = || {
             let name = shown(types.display_name(mention.entity_type));
             format!("{name} `{}`", shown(&tokens.join(" ")))
         };
         if tokens.len() > LONG_MENTION {
             let n = tokens.len();
-            self.push(Suspicion::LongMention, line, || format!("{}, {n} tokens", describe()));
+            self.push(Suspicion::LongMention, at, || format!("{}, {n} tokens", describe()));
         }
         let (first, last) = (&*tokens[0], &*tokens[tokens.len() - 1]);
         if NEVER_FIRST.contains(&first) || NEVER_LAST.contains(&last) {
-            self.push(Suspicion::MentionEdge, line, describe);
+            self.push(Suspicion::MentionEdge, at, describe);
         }
     }
 
@@ -155,23 +190,26 @@ impl Suspicions {
         is_sound: bool,
     ) {
         let mut lower: BTreeMap<String, EntityType> = BTreeMap::new();
-        for (&entity_type, &TypeTally { n_mentions: n, line }) in by_type {
+        for (&entity_type, tally) in by_type {
+            let n = tally.n_mentions;
+            let at = Location { line: tally.line, file: tally.file.as_deref() };
             let name = types.display_name(entity_type);
             if n < FEW_MENTIONS {
-                self.push(Suspicion::RareType, line, || format!("`{}`: {n}", shown(name)));
+                self.push(Suspicion::RareType, at, || format!("`{}`: {n}", shown(name)));
             }
             if let Some(&other) = lower.get(&name.to_lowercase()) {
                 let other = types.display_name(other);
                 let names = || format!("`{}` and `{}`", shown(name), shown(other));
-                self.push(Suspicion::TypeCase, line, names);
+                self.push(Suspicion::TypeCase, at, names);
             }
             lower.insert(name.to_lowercase(), entity_type);
             if has_joined_tags(name) {
-                self.push(Suspicion::JoinedTags, line, || format!("`{}`: {n}", shown(name)));
+                self.push(Suspicion::JoinedTags, at, || format!("`{}`: {n}", shown(name)));
             }
         }
         if by_type.is_empty() && is_sound {
-            self.push(Suspicion::NoMention, 1, || "every tag is `O`".to_owned());
+            let at = Location { line: 1, file: None };
+            self.push(Suspicion::NoMention, at, || "every tag is `O`".to_owned());
         }
     }
 }

@@ -43,8 +43,11 @@ impl FileFormat for Brat {
 
     fn read(&self, source: &Source, options: &ReadOptions) -> Result<Structure, Error> {
         let mut joined: Option<Structure> = None;
+        let mut n_unpaired = source.n_unpaired();
         for pair in source.parts().chunks_exact(2) {
-            let structure = read_pair(&pair[0], &pair[1], options)?;
+            // The files without a partner are counted once, with the first pair.
+            let n_unpaired = std::mem::take(&mut n_unpaired);
+            let structure = read_pair(&pair[0], &pair[1], n_unpaired, options)?;
             joined = Some(match joined {
                 None => structure,
                 Some(before) => before.with_documents(structure),
@@ -96,13 +99,17 @@ impl FileFormat for Brat {
 /// The text between two documents that are written to one file. An empty line ends a sentence.
 const BETWEEN: &str = "\n\n";
 
+/// Reads a text and its annotations. `n_unpaired` files of the folder are counted as left out.
 fn read_pair(
     text: &Source,
     annotations: &Source,
+    n_unpaired: usize,
     options: &ReadOptions,
 ) -> Result<Structure, Error> {
     let mut builder =
         DocumentsBuilder::new(annotations, Format(&Brat), OffsetUnit::CodePoint, options);
+    let reason = "files `NAME.txt` without `NAME.ann`, or `NAME.ann` without `NAME.txt`";
+    builder.counts.leave_out(reason, n_unpaired);
     let mut spans = Vec::new();
     for (at, line) in annotations.text().split('\n').enumerate() {
         let line = line.strip_suffix('\r').unwrap_or(line);

@@ -235,6 +235,11 @@ impl Format {
         ["conll", "jsonl", "parquet"].contains(&self.name())
     }
 
+    /// Returns true if each text is a file of its own, whose name is the id and `.txt` (BRAT).
+    pub(crate) fn has_text_files(self) -> bool {
+        self.name() == "brat"
+    }
+
     /// Returns true if the format can store a part of labelled text.
     pub fn holds(self, part: Part) -> bool {
         self.0.holds().contains(&part)

@@ -16,12 +16,16 @@ pub struct DocumentReader {
     documents: Arc<Documents>,
     document: usize,
     sentence: usize,
+    /// The byte of the text of the document up to which lines are counted.
+    at: usize,
+    /// The number of line feeds before this byte.
+    n_lines: usize,
 }
 
 impl DocumentReader {
     /// Starts at the first document.
     pub(crate) fn new(documents: Arc<Documents>) -> Self {
-        Self { documents, document: 0, sentence: 0 }
+        Self { documents, document: 0, sentence: 0, at: 0, n_lines: 0 }
     }
 
     /// The documents.
@@ -36,11 +40,20 @@ impl DocumentReader {
             let Some(document) = self.documents.documents.get(self.document) else { return false };
             let Some(sentence) = document.sentences().get(self.sentence) else {
                 self.document += 1;
-                self.sentence = 0;
+                (self.sentence, self.at, self.n_lines) = (0, 0, 0);
                 continue;
             };
             self.sentence += 1;
             fill(record, document, sentence, self.documents.scheme, types);
+            if self.documents.format.has_text_files() {
+                let start =
+                    document.tokens().get(sentence.start).map_or(self.at, |token| token.start);
+                let before = &document.text().as_bytes()[self.at..start];
+                self.n_lines += memchr::memchr_iter(b'\n', before).count();
+                self.at = start;
+                record.line += self.n_lines;
+                record.file = document.id().map(|id| format!("{id}.txt").into());
+            }
             return true;
         }
     }

@@ -412,7 +412,7 @@ fn tokens_that_cannot_be_predicted_are_reported() {
 fn examples_show_the_source_and_its_draft() {
     let folder = prepared();
     let messages = done(folder.path(), &guess_into("out", "train.conll"));
-    assert!(messages.contains("    1  [Ada Lovelace] wrote in London .\n    →  ["), "{messages}");
+    assert!(messages.contains("    1  [Ada Lovelace] wrote in [London] .\n    →  ["), "{messages}");
     assert_eq!(messages.matches("    1  ").count(), 1, "{messages}");
     let messages = done(folder.path(), &augment_into("other", "--method label-wise --keep-model"));
     assert!(

@@ -330,7 +330,8 @@ fn a_trial_gives_a_verdict_and_continues_where_it_stopped() {
         "{messages}"
     );
     assert!(out.contains("| gold |") && out.contains("| melm-both"), "{out}");
-    assert!(out.contains("\nFor melm-both, this trial can show differences of "), "{out}");
+    // After so few updates all taggers of a fold score the same, which says nothing about smaller differences.
+    assert!(!out.contains("differences of 0.0 points"), "{out}");
     assert!(
         ["use melm-both", "do not use melm-both", "no verdict", "augmentation helps"]
             .iter()

@@ -199,13 +199,7 @@ impl Pass<'_> {
         if n_layers * width == 0 {
             return Ok(());
         }
-        let distance = d_qkv.get(1).map_or(0, |d| {
-            d.distance_from(&d_qkv[0]).expect("layers lie in the order of the backward pass")
-        });
-        assert!(
-            d_qkv.windows(2).all(|pair| pair[1].distance_from(&pair[0]) == Some(distance)),
-            "the buffers of neighbouring layers lie at a constant distance"
-        );
+        let distance = FloatSpan::constant_distance(&d_qkv);
         let all = FloatSpan { len: (n_layers - 1) * distance + d_qkv[0].len, ..d_qkv[0] };
         let n_sums = grid.blocks[1];
         let partial = sink.sums.take(n_layers * n_sums, width);

@@ -87,9 +87,41 @@ impl FloatSpan {
         n_bytes.is_multiple_of(self.element_size).then_some(n_bytes / self.element_size)
     }
 
+    /// Returns the distance from the start of each array to that of the next one, in elements; 0 for a single array.
+    ///
+    /// # Panics
+    /// If the distances differ, or if an array starts before the one before it.
+    pub(super) fn constant_distance(spans: &[Self]) -> usize {
+        let mut distances = spans.windows(2).map(|pair| pair[1].distance_from(&pair[0]));
+        let first = distances.next().map_or(0, |distance| distance.expect("arrays in order"));
+        assert!(distances.all(|distance| distance == Some(first)), "arrays at a constant distance");
+        first
+    }
+
     /// Returns the span as a kernel argument of type `Span<product_t>`. Each kernel is compiled for one `product_t`, so
     /// the element type `u16` of the returned span is not used.
     pub(super) fn argument(&self) -> Span<u16> {
         Span::new(self.address, self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FloatSpan, Span};
+
+    fn at(addresses: &[u64]) -> Vec<FloatSpan> {
+        addresses.iter().map(|address| FloatSpan::from_f32(Span::new(*address, 2))).collect()
+    }
+
+    #[test]
+    fn arrays_at_a_constant_distance() {
+        assert_eq!(FloatSpan::constant_distance(&at(&[64])), 0);
+        assert_eq!(FloatSpan::constant_distance(&at(&[64, 80, 96])), 4);
+    }
+
+    #[test]
+    #[should_panic(expected = "constant distance")]
+    fn other_distances_are_refused() {
+        FloatSpan::constant_distance(&at(&[64, 80, 100]));
     }
 }

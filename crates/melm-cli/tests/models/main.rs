@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod augment;
+mod cards;
 mod drafts;
 mod errors;
 mod experiments_with_text;

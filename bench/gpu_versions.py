@@ -1,25 +1,16 @@
 """Compares versions of the GPU kernels: python3 bench/gpu_versions.py FOLDER [--rounds 3] [--json FILE] [--device cpu]
 
 FOLDER has a program bench_step-NAME for each version; `sh bench/gpu.sh pack` builds them. The versions run in turns, so that all
-see the same state of the machine. Prints the milliseconds of a training step: the median of the rounds, and all of them.
+see the same state of the machine. Prints the milliseconds of a training step, measured as in bench/cuda.py: the median of the
+rounds, and all of them.
 `--device cpu` runs single steps of mini, a test of this script for machines without a GPU.
 """
-import argparse, json, os, pathlib, re, statistics, subprocess, sys
+import argparse, json, pathlib, statistics, subprocess, sys
+from types import SimpleNamespace
+
+from cuda import ours
 
 RUNS = [("mini", "16"), ("base", "16"), ("base", "long"), ("mini", "long")]
-N_STEPS, N_WARM_UP = 40, 10  # bench_step takes the time after each ten steps
-
-
-def step_ms(program, shape, batch, device):
-    """Returns the median time of a training step in milliseconds."""
-    n_steps, n_warm_up = (N_STEPS, N_WARM_UP) if device == "cuda" else (1, 0)
-    environment = {"MELM_CUDA_ROOT": sys.prefix, **os.environ}
-    command = [program, shape, "train", str(n_steps), *([device, batch] if device == "cuda" else [])]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["failed without a message"])[-1])
-    seconds = [float(s) for s in re.findall(r"^seconds (\S+)", done.stdout, re.M)]
-    return 1e3 * statistics.median(seconds[n_warm_up:])
 
 
 def main():
@@ -39,7 +30,8 @@ def main():
         for shape, batch in runs:
             for name, program in programs.items():
                 try:
-                    times[name][f"{shape} {batch}"].append(step_ms(program, shape, batch, options.device))
+                    settings = SimpleNamespace(ours=program, tiny=options.device == "cpu")
+                    times[name][f"{shape} {batch}"].append(ours(settings, shape, "train", batch)["ms"])
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
                     errors[name, f"{shape} {batch}"] = str(error)
         if options.json:
